@@ -1,0 +1,48 @@
+import { defineConfig } from "vitest/config";
+
+/**
+ * Projects by what a test needs, so that each can run alone:
+ *   unit     nothing but Node
+ *   redis    redis-server / redis-sentinel processes
+ *   cluster  a real control plane (no root)
+ *   nodes    real pods (root)
+ */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["test/{api,domain,telemetry,cli,house}/**/*.test.ts", "test/**/*.unit.test.ts"],
+        },
+      },
+      {
+        test: {
+          name: "redis",
+          include: ["test/lock/**/*.test.ts"],
+          exclude: ["**/*.unit.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: "cluster",
+          include: ["test/{kube,controller,chaos,crd}/**/*.test.ts"],
+          exclude: ["**/*.unit.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+        },
+      },
+      {
+        test: {
+          name: "nodes",
+          include: ["test/{cluster,e2e}/**/*.test.ts"],
+          exclude: ["**/*.unit.test.ts"],
+          testTimeout: 300_000,
+          hookTimeout: 600_000,
+        },
+      },
+    ],
+  },
+});
