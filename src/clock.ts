@@ -11,3 +11,15 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
 };
+
+/** Waiting as a parameter: calls `fn` once, `ms` from now. The function returned calls it off. */
+export interface Timers {
+  after(ms: number, fn: () => void): () => void;
+}
+
+export const systemTimers: Timers = {
+  after(ms, fn) {
+    const timer = setTimeout(fn, ms);
+    return () => clearTimeout(timer);
+  },
+};
