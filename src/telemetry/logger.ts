@@ -1,0 +1,139 @@
+import { createLogger as createWinston, format, transports } from "winston";
+import type { Clock } from "../clock.ts";
+import { systemClock } from "../clock.ts";
+import { createRedactor } from "./redact.ts";
+import type { Redactor } from "./redact.ts";
+
+export const LOG_LEVELS = ["error", "warn", "info", "debug"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export const LOG_FORMATS = ["json", "text"] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+/** What a line says beside its message; one line tells one event. */
+export interface LogFields {
+  /** A reason constant or CamelCase name of what happened. */
+  event?: string;
+  /** namespace/name of the LockedCronJob. */
+  key?: string;
+  /** The scheduled instant. */
+  tick?: Date | string;
+  reason?: string;
+  /** What happens next, in words or as an instant. */
+  next?: string;
+  /** Reduced to name, message, code, status and causes; with the stack at level debug only. */
+  error?: unknown;
+  [field: string]: unknown;
+}
+
+/** Message first, like winston and klog. Never throws; what it prints has gone through a Redactor. */
+export interface Logger {
+  error(msg: string, fields?: LogFields): void;
+  warn(msg: string, fields?: LogFields): void;
+  info(msg: string, fields?: LogFields): void;
+  debug(msg: string, fields?: LogFields): void;
+  /** A logger that adds `fields` to each of its lines. */
+  child(fields: LogFields): Logger;
+}
+
+export interface RootLogger extends Logger, AsyncDisposable {
+  /** Resolves when every line is handed to the output. Lines logged later are dropped. */
+  close(): Promise<void>;
+}
+
+export interface LoggerOptions {
+  level: LogLevel;
+  format: LogFormat;
+  /** Who speaks; a field of every line. */
+  replica: string;
+  redact?: Redactor;
+  clock?: Clock;
+  output?: NodeJS.WritableStream;
+}
+
+/** The first columns of every line, in this order. A field of the same name gets an underscore. */
+interface Line {
+  time: string;
+  level: LogLevel;
+  replica: string;
+  event: string;
+  msg: string;
+  [field: string]: unknown;
+}
+
+/** Winston hands the finished text to its transports under this symbol (its `MESSAGE`). */
+const MESSAGE = Symbol.for("message");
+const LINE = Symbol("line");
+
+const RANK: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
+
+function plainText(line: Line): string {
+  const { time, level, replica, event, msg, ...fields } = line;
+  const pairs = Object.entries({ ...fields, replica }).map(([name, value]) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return `${name}=${/^[^\s"=\p{C}]+$/u.test(text) ? text : JSON.stringify(text)}`;
+  });
+  // A line break or an escape sequence in a message must not forge a line of its own.
+  const safe = /\p{C}/u.test(msg) ? JSON.stringify(msg) : msg;
+  return [time, level.toUpperCase().padEnd(5), event, safe, ...pairs].join(" ");
+}
+
+/** One line per event on `output`, as JSON or as text for people. */
+export function createLogger(options: LoggerOptions): RootLogger {
+  const { level: threshold, replica, clock = systemClock, redact = createRedactor() } = options;
+  const output = options.output ?? process.stdout;
+  const render: (line: Line) => string = options.format === "json" ? JSON.stringify : plainText;
+  const winston = createWinston({
+    level: threshold,
+    format: format((info) => ({ ...info, [MESSAGE]: render(info[LINE] as Line) }))(),
+    transports: [new transports.Stream({ stream: output, eol: "\n" })],
+  });
+  // A reader that went away (EPIPE) must not take the operator down with an unhandled "error".
+  const ignore = (): void => {};
+  output.on("error", ignore);
+
+  function toLine(level: LogLevel, msg: string, fields: LogFields): Line {
+    const safe = redact.value(fields, { stack: threshold === "debug" });
+    const line: Line = {
+      time: new Date(clock.now()).toISOString(),
+      level,
+      replica,
+      event: redact.text(fields.event ?? "Log"),
+      msg: redact.text(msg),
+    };
+    const entries = Object.entries(typeof safe === "object" && safe !== null ? safe : { safe });
+    for (const [name, value] of entries) {
+      if (name === "event" || value === undefined) continue;
+      line[name in line ? `${name}_` : name] = value;
+    }
+    return line;
+  }
+
+  function at(level: LogLevel, fixed: LogFields): (msg: string, fields?: LogFields) => void {
+    if (RANK[level] > RANK[threshold]) return () => {};
+    return (msg, fields) => {
+      if (winston.writableEnded) return;
+      const line = toLine(level, msg, { ...fixed, ...fields });
+      winston.log({ level, message: msg, [LINE]: line });
+    };
+  }
+
+  function withFields(fixed: LogFields): Logger {
+    return {
+      error: at("error", fixed),
+      warn: at("warn", fixed),
+      info: at("info", fixed),
+      debug: at("debug", fixed),
+      child: (fields) => withFields({ ...fixed, ...fields }),
+    };
+  }
+
+  async function close(): Promise<void> {
+    if (winston.writableEnded) return;
+    const finished = new Promise<void>((resolve) => winston.once("finish", () => resolve()));
+    winston.end();
+    await finished;
+  }
+
+  return { ...withFields({}), close, [Symbol.asyncDispose]: close };
+}

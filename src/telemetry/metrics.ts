@@ -1,0 +1,173 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import { createLabelGuard } from "./labels.ts";
+
+/**
+ * Every metric of the product, as plain functions that may be passed on as hooks. Durations are in
+ * seconds. Labels are bounded: no names of LockedCronJobs, no free text.
+ */
+export interface Metrics {
+  /** `latencySeconds`: tick until the API server confirmed the Job; `rank`: ours for this key. */
+  tickLaunched(o: { latencySeconds: number; rank?: number }): void;
+  tickMissed(o: { reason: string; count?: number }): void;
+  tickSkipped(o: { reason: string; count?: number }): void;
+  election(o: { outcome: string; seconds: number }): void;
+  claimConflict(): void;
+  takeover(): void;
+  jobCreate(o: { outcome: string }): void;
+  lockRenewal(o: { outcome: string; count?: number }): void;
+  runsActive(n: number): void;
+  lockedCronJobs(n: number): void;
+  replicasLive(n: number): void;
+  queueDepth(n: number): void;
+  queueAdd(): void;
+  queueRetry(): void;
+  /** One reconcile: how it ended and how long it took. */
+  queueDone(o: { outcome: string; seconds: number }): void;
+  /** `code`: the HTTP status, or a word where there was none ("timeout", "network", "aborted"). */
+  kubeRequest(o: { verb: string; resource: string; code: number | string; seconds: number }): void;
+  watchRestart(o: { resource: string; reason: string }): void;
+  /** `node`: the name of the node in the configuration, which has no credentials in it. */
+  redisNodeUp(o: { node: string; up: boolean }): void;
+  redisRtt(o: { node: string; seconds: number }): void;
+  /** Everything in the text format of Prometheus. */
+  text(): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface MetricsOptions {
+  version?: string;
+  /** CPU, memory, garbage collection and event-loop lag of this process (`process_*`, `nodejs_*`). */
+  processMetrics?: boolean;
+}
+
+/** A row of docs/metrics.md. */
+export interface MetricRow {
+  name: string;
+  type: string;
+  labels: readonly string[];
+  help: string;
+}
+
+const PREFIX = "lockedcron_";
+
+// From 5 ms (a launch costs about that much) past the budget of 25 ms to a tick that is minutes late.
+const TICK_LATENCY = [0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const NETWORK = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const RANKS = [0, 1, 2, 3, 5, 8];
+
+function define(registry: Registry) {
+  const registers = [registry];
+  const counter = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
+    new Counter({ name: PREFIX + name, help, labelNames, registers });
+  const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
+    new Gauge({ name: PREFIX + name, help, labelNames, registers });
+  const histogram = <L extends string>(
+    name: string,
+    buckets: number[],
+    help: string,
+    labelNames: L[] = [],
+  ) => new Histogram({ name: PREFIX + name, help, buckets, labelNames, registers });
+
+  return {
+    buildInfo: gauge("build_info", "Always 1; the version is in the label.", ["version"]),
+    launched: counter("ticks_launched_total", "Ticks whose Job this replica created."),
+    missed: counter("ticks_missed_total", "Ticks that passed without a Job, by reason.", [
+      "reason",
+    ]),
+    skipped: counter("ticks_skipped_total", "Ticks the concurrency policy dropped, by reason.", [
+      "reason",
+    ]),
+    latency: histogram("tick_latency_seconds", TICK_LATENCY, "From the tick until its Job exists."),
+    rank: histogram("launch_rank", RANKS, "Rank of this replica for the ticks it launched."),
+    election: histogram("election_seconds", NETWORK, "Elections by Redlock, by outcome.", [
+      "outcome",
+    ]),
+    conflicts: counter("claim_conflicts_total", "Claims lost to another writer of the ledger."),
+    takeovers: counter("takeovers_total", "Claims of other replicas that this one carried on."),
+    jobCreate: counter("job_create_total", "Attempts to create a Job, by outcome.", ["outcome"]),
+    renewals: counter("lock_renewals_total", "Renewals of run locks, by outcome.", ["outcome"]),
+    runs: gauge("runs_active", "Runs whose lock this replica keeps."),
+    lockedCronJobs: gauge("lockedcronjobs", "LockedCronJobs that this replica knows."),
+    replicas: gauge("replicas_live", "Replicas with a valid membership Lease."),
+    depth: gauge("workqueue_depth", "Keys that wait for a worker."),
+    adds: counter("workqueue_adds_total", "Keys added to the work queue."),
+    retries: counter("workqueue_retries_total", "Keys queued again after an error."),
+    work: histogram("workqueue_work_seconds", NETWORK, "Reconciles, by outcome.", ["outcome"]),
+    requests: counter("kube_requests_total", "Requests to the API server.", [
+      "verb",
+      "resource",
+      "code",
+    ]),
+    requestTime: histogram("kube_request_seconds", NETWORK, "Requests to the API server.", [
+      "verb",
+      "resource",
+    ]),
+    watchRestarts: counter("watch_restarts_total", "Watches that had to start again, by reason.", [
+      "resource",
+      "reason",
+    ]),
+    nodeUp: gauge("redis_node_up", "1 while the Redis node answers, else 0.", ["node"]),
+    rtt: histogram("redis_rtt_seconds", NETWORK, "Round trips to a Redis node.", ["node"]),
+  };
+}
+
+/** The metrics in a registry of their own, so that two operators in one process do not clash. */
+export function createMetrics(options: MetricsOptions = {}): Metrics {
+  const registry = new Registry();
+  const m = define(registry);
+  const label = createLabelGuard();
+  if (options.processMetrics ?? true) {
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 });
+  }
+  m.buildInfo.set({ version: label("version", options.version ?? "unknown") }, 1);
+
+  return {
+    tickLaunched({ latencySeconds, rank }) {
+      m.launched.inc();
+      m.latency.observe(latencySeconds);
+      if (rank !== undefined) m.rank.observe(rank);
+    },
+    tickMissed: ({ reason, count }) => m.missed.inc({ reason: label("reason", reason) }, count),
+    tickSkipped: ({ reason, count }) => m.skipped.inc({ reason: label("reason", reason) }, count),
+    election: ({ outcome, seconds }) =>
+      m.election.observe({ outcome: label("outcome", outcome) }, seconds),
+    claimConflict: () => m.conflicts.inc(),
+    takeover: () => m.takeovers.inc(),
+    jobCreate: ({ outcome }) => m.jobCreate.inc({ outcome: label("outcome", outcome) }),
+    lockRenewal: ({ outcome, count }) =>
+      m.renewals.inc({ outcome: label("outcome", outcome) }, count),
+    runsActive: (n) => m.runs.set(n),
+    lockedCronJobs: (n) => m.lockedCronJobs.set(n),
+    replicasLive: (n) => m.replicas.set(n),
+    queueDepth: (n) => m.depth.set(n),
+    queueAdd: () => m.adds.inc(),
+    queueRetry: () => m.retries.inc(),
+    queueDone: ({ outcome, seconds }) =>
+      m.work.observe({ outcome: label("outcome", outcome) }, seconds),
+    kubeRequest({ verb, resource, code, seconds }) {
+      const target = { verb: label("verb", verb), resource: label("resource", resource) };
+      m.requests.inc({ ...target, code: label("code", String(code)) });
+      m.requestTime.observe(target, seconds);
+    },
+    watchRestart: ({ resource, reason }) =>
+      m.watchRestarts.inc({
+        resource: label("resource", resource),
+        reason: label("reason", reason),
+      }),
+    redisNodeUp: ({ node, up }) => m.nodeUp.set({ node: label("node", node) }, up ? 1 : 0),
+    redisRtt: ({ node, seconds }) => m.rtt.observe({ node: label("node", node) }, seconds),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}
+
+/** What docs/metrics.md is generated from. */
+export function metricRows(): MetricRow[] {
+  return Object.values(define(new Registry())).map((metric) => {
+    const type = metric.constructor.name.toLowerCase();
+    const { name, help, labelNames } = metric as unknown as Omit<MetricRow, "labels"> & {
+      labelNames: string[];
+    };
+    return { name, type, labels: labelNames, help };
+  });
+}
