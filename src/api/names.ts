@@ -1,0 +1,70 @@
+/** Every name that the operator writes into a cluster, in one place. */
+
+export const GROUP = "lockedcron.io";
+export const VERSION = "v1alpha1";
+export const API_VERSION = `${GROUP}/${VERSION}`;
+export const KIND = "LockedCronJob";
+export const PLURAL = "lockedcronjobs";
+
+/** On Jobs, their pods and the ledger Lease: the name of the LockedCronJob. What our watches select by. */
+export const NAME_LABEL = `${GROUP}/name`;
+/** On Leases: what the Lease is for. */
+export const COMPONENT_LABEL = `${GROUP}/component`;
+export const LEDGER_COMPONENT = "ledger";
+export const REPLICA_COMPONENT = "replica";
+
+/** Native CronJob's own annotation, kept so that tools reading it go on working. RFC 3339, in the job's time zone. */
+export const SCHEDULED_TIMESTAMP_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+export const RUN_ID_ANNOTATION = `${GROUP}/run-id`;
+export const TOKEN_ANNOTATION = `${GROUP}/token`;
+export const ATTEMPT_ANNOTATION = `${GROUP}/attempt`;
+export const TICK_ANNOTATION = `${GROUP}/tick`;
+export const LOCK_KEY_ANNOTATION = `${GROUP}/lock-key`;
+export const LOCK_VALUE_ANNOTATION = `${GROUP}/lock-value`;
+export const LEDGER_ANNOTATION = `${GROUP}/ledger`;
+export const PROCESS_ANNOTATION = `${GROUP}/process`;
+
+/**
+ * Keeps a Job (and the ledger) from vanishing while a POST of one of its attempts may still arrive.
+ * See "Life of one tick" in ARCHITECTURE.md.
+ */
+export const LAUNCH_FINALIZER = `${GROUP}/launch`;
+
+export const TOKEN_ENV = "LOCKEDCRON_TOKEN";
+export const RUN_ID_ENV = "LOCKEDCRON_RUN_ID";
+export const SCHEDULED_TIME_ENV = "LOCKEDCRON_SCHEDULED_TIME";
+
+/** 63 (a Job's pods need a label of its name) less the 11 characters of `-<minutes since epoch>`. */
+export const MAX_NAME_LENGTH = 52;
+
+/**
+ * The name of a tick's Job: as native CronJob's, `<name>-<minutes since epoch>`; schedules finer than a minute
+ * count unix seconds instead, since two of their ticks share a minute.
+ */
+export function jobName(name: string, tickMs: number, finerThanMinute: boolean): string {
+  return `${name}-${Math.floor(tickMs / (finerThanMinute ? 1000 : 60_000))}`;
+}
+
+/** The ledger's Lease; 11 + 52 characters stay within 63. */
+export function ledgerName(name: string): string {
+  return `lockedcron-${name}`;
+}
+
+const LEDGER_PREFIX = ledgerName("");
+
+/** The LockedCronJob that a ledger Lease belongs to; undefined when the Lease is not named like a ledger. */
+export function nameOfLedger(leaseName: string): string | undefined {
+  return leaseName.startsWith(LEDGER_PREFIX) ? leaseName.slice(LEDGER_PREFIX.length) : undefined;
+}
+
+/** What a work queue and a cache call an object: `namespace/name`. */
+export type Key = string;
+
+export function keyOf(namespace: string, name: string): Key {
+  return `${namespace}/${name}`;
+}
+
+export function splitKey(key: Key): { namespace: string; name: string } {
+  const slash = key.indexOf("/");
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}

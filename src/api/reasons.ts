@@ -1,0 +1,79 @@
+/**
+ * Every reason that the operator gives: for events (native CronJob's words where it has one), conditions and decisions.
+ * docs/reasons.md explains each; a test holds the two together.
+ */
+
+/** Reasons of events. The first block is native CronJob's, so that alerts written for it go on working. */
+export const EventReason = {
+  SuccessfulCreate: "SuccessfulCreate",
+  FailedCreate: "FailedCreate",
+  SawCompletedJob: "SawCompletedJob",
+  SuccessfulDelete: "SuccessfulDelete",
+  FailedDelete: "FailedDelete",
+  JobAlreadyActive: "JobAlreadyActive",
+  MissSchedule: "MissSchedule",
+  MissingJob: "MissingJob",
+  UnexpectedJob: "UnexpectedJob",
+  UnparseableSchedule: "UnparseableSchedule",
+  UnknownTimeZone: "UnknownTimeZone",
+
+  ForeignJob: "ForeignJob",
+  TakenOver: "TakenOver",
+  LockLost: "LockLost",
+  LedgerUnreadable: "LedgerUnreadable",
+} as const;
+export type EventReason = (typeof EventReason)[keyof typeof EventReason];
+
+/** Condition types of status.conditions. */
+export const ConditionType = {
+  Ready: "Ready",
+  ScheduleValid: "ScheduleValid",
+  LockBackendAvailable: "LockBackendAvailable",
+} as const;
+export type ConditionType = (typeof ConditionType)[keyof typeof ConditionType];
+
+/** Reasons of conditions, and of the decisions that `decide` takes. */
+export const Reason = {
+  // Why a tick was launched, or how it goes on.
+  Due: "Due",
+  CaughtUp: "CaughtUp",
+  TakeOver: "TakeOver",
+  RetryAfterRefusal: "RetryAfterRefusal",
+  JobObserved: "JobObserved",
+  JobFinished: "JobFinished",
+  JobGone: "JobGone",
+
+  // Why nothing was launched.
+  NotDue: "NotDue",
+  NeverFires: "NeverFires",
+  Suspended: "Suspended",
+  Deleted: "Deleted",
+  StandBy: "StandBy",
+  LaunchInProgress: "LaunchInProgress",
+  JobAlreadyActive: "JobAlreadyActive",
+  LockHeld: "LockHeld",
+  NoQuorum: "NoQuorum",
+  CreateRefused: "CreateRefused",
+  ForeignJob: "ForeignJob",
+
+  // Why a tick will never run.
+  TooLate: "TooLate",
+  Superseded: "Superseded",
+
+  // Ledger upkeep.
+  LedgerMissing: "LedgerMissing",
+  LedgerOfNamesake: "LedgerOfNamesake",
+  LedgerUnreadable: "LedgerUnreadable",
+  ScheduleChanged: "ScheduleChanged",
+  AttemptSettled: "AttemptSettled",
+  FinalizerPending: "FinalizerPending",
+
+  // Conditions.
+  Scheduled: "Scheduled",
+  ScheduleParsed: "ScheduleParsed",
+  UnparseableSchedule: "UnparseableSchedule",
+  UnknownTimeZone: "UnknownTimeZone",
+  QuorumReachable: "QuorumReachable",
+  QuorumLost: "QuorumLost",
+} as const;
+export type Reason = (typeof Reason)[keyof typeof Reason];

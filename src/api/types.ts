@@ -1,0 +1,157 @@
+/**
+ * The objects that the operator reads and writes, as raw JSON: only the fields it looks at are named, everything else
+ * passes through untouched (typed clients would drop it).
+ */
+
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+  blockOwnerDeletion?: boolean;
+}
+
+export interface ObjectMeta {
+  name: string;
+  namespace: string;
+  uid: string;
+  resourceVersion: string;
+  generation?: number;
+  /** RFC 3339. */
+  creationTimestamp: string;
+  deletionTimestamp?: string;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  finalizers?: string[];
+  ownerReferences?: OwnerReference[];
+}
+
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: ObjectMeta;
+}
+
+export interface Condition {
+  type: string;
+  status: "True" | "False" | "Unknown";
+  reason: string;
+  message: string;
+  lastTransitionTime: string;
+  observedGeneration?: number;
+}
+
+export type ConcurrencyPolicy = "Allow" | "Forbid";
+
+export interface EnvVar {
+  name: string;
+  value?: string;
+  valueFrom?: unknown;
+}
+
+export interface Container {
+  name: string;
+  env?: EnvVar[];
+  [field: string]: unknown;
+}
+
+export interface PodTemplate {
+  metadata?: { labels?: Record<string, string>; annotations?: Record<string, string> };
+  spec: {
+    containers: Container[];
+    initContainers?: Container[];
+    [field: string]: unknown;
+  };
+}
+
+export interface JobTemplate {
+  metadata?: { labels?: Record<string, string>; annotations?: Record<string, string> };
+  spec: { template: PodTemplate; [field: string]: unknown };
+}
+
+export interface LockedCronJobSpec {
+  schedule: string;
+  timeZone?: string;
+  startingDeadlineSeconds?: number;
+  concurrencyPolicy?: ConcurrencyPolicy;
+  suspend?: boolean;
+  successfulJobsHistoryLimit?: number;
+  failedJobsHistoryLimit?: number;
+  jobTemplate: JobTemplate;
+  lock?: {
+    /** Lease of the run's lock in seconds; it is renewed each third of it. */
+    leaseSeconds?: number;
+    /** Without a Redis majority: go on with the ledger's compare-and-set alone, or wait for the majority. */
+    onQuorumLoss?: "Proceed" | "Wait";
+  };
+}
+
+/** One line of status.decisions: what became of a tick, and why. Times are RFC 3339. */
+export interface DecisionRecord {
+  time: string;
+  tick: string;
+  decision: "Launched" | "Missed" | "Finished";
+  reason: string;
+  message: string;
+  replica: string;
+}
+
+export interface ActiveJobReference {
+  apiVersion: string;
+  kind: string;
+  namespace: string;
+  name: string;
+  uid?: string;
+}
+
+export interface LockedCronJobStatus {
+  observedGeneration?: number;
+  conditions?: Condition[];
+  active?: ActiveJobReference[];
+  activeCount?: number;
+  lastScheduleTime?: string;
+  lastSuccessfulTime?: string;
+  lastFailureTime?: string;
+  consecutiveFailures?: number;
+  nextScheduleTime?: string;
+  nextScheduleTimes?: string[];
+  /** The newest fencing token given to a run. */
+  token?: number;
+  lock?: { key?: string; holder?: string };
+  decisions?: DecisionRecord[];
+}
+
+export interface LockedCronJob extends KubeObject {
+  spec: LockedCronJobSpec;
+  status?: LockedCronJobStatus;
+}
+
+export interface JobCondition {
+  type: string;
+  status: string;
+  reason?: string;
+  message?: string;
+  lastTransitionTime?: string;
+}
+
+export interface Job extends KubeObject {
+  spec?: unknown;
+  status?: {
+    conditions?: JobCondition[];
+    startTime?: string;
+    completionTime?: string;
+    active?: number;
+  };
+}
+
+export interface Lease extends KubeObject {
+  spec?: {
+    holderIdentity?: string | null;
+    leaseDurationSeconds?: number;
+    /** RFC 3339 with microseconds. */
+    acquireTime?: string;
+    renewTime?: string;
+    leaseTransitions?: number;
+  };
+}

@@ -1,0 +1,177 @@
+/**
+ * What to do about one LockedCronJob: a pure function from everything that is known to one step with its reason.
+ * The order of the questions follows native CronJob's syncCronJob (kubernetes, pkg/controller/cronjob).
+ */
+import { EventReason, Reason } from "../../api/reasons.ts";
+import type { LockedCronJob } from "../../api/types.ts";
+import { deadlineOf, decideRun, decideStrays, isGone } from "./runs.ts";
+import type { Ledger } from "../ledger.ts";
+import type { Schedule } from "../schedule/index.ts";
+import type { Decision, Snapshot } from "./types.ts";
+
+export type { Action, AttemptFate, Decision, LedgerState, Snapshot } from "./types.ts";
+
+/** Missed ticks are counted up to here; beyond it the number says "at least". */
+export const MAX_COUNTED = 10_000;
+
+export function decide(s: Snapshot): Decision {
+  let at = Infinity;
+  const wait = (when: number): void => {
+    at = Math.min(at, when);
+  };
+  const decision = decideNow(s, wait);
+  at = Math.min(at, decision.at ?? Infinity);
+  return at === Infinity ? decision : { ...decision, at };
+}
+
+function decideNow(s: Snapshot, wait: (at: number) => void): Decision {
+  const ledger = s.ledger.state === "present" ? s.ledger.ledger : undefined;
+  if (s.ledger.state === "newer") {
+    return nothing(Reason.LedgerUnreadable, s.ledger.message);
+  }
+  for (const run of ledger?.runs ?? []) {
+    const step = decideRun(s, run, wait);
+    if (step !== undefined) return step;
+  }
+  // A finalizer without a run is not judged by a ledger that we cannot read.
+  if (s.ledger.state !== "orphan") {
+    const step = decideStrays(s, ledger?.runs ?? [], wait);
+    if (step !== undefined) return step;
+  }
+  if (isGone(s) || s.owner === undefined) return nothing(Reason.Deleted, "it is being deleted");
+  if (ledger === undefined) return initLedger(s, wait);
+  return decideTick(s, s.owner, ledger, wait);
+}
+
+function initLedger(s: Snapshot, wait: (at: number) => void): Decision {
+  // Any replica may do it; the first gets a second's start for each rank, as the others would only meet AlreadyExists.
+  const created = Date.parse(s.owner?.metadata.creationTimestamp ?? "");
+  const at = created + 1_000 * s.rank;
+  if (s.now < at) {
+    wait(at);
+    return nothing(Reason.StandBy, "another replica makes the ledger");
+  }
+  const orphan = s.ledger.state === "orphan";
+  return {
+    do: "initLedger",
+    reason: orphan ? Reason.LedgerOfNamesake : Reason.LedgerMissing,
+    message: orphan ? "the ledger is not of this LockedCronJob: begin anew" : "there is no ledger",
+  };
+}
+
+function decideTick(
+  s: Snapshot,
+  owner: LockedCronJob,
+  ledger: Ledger,
+  wait: (at: number) => void,
+): Decision {
+  if (s.schedule === undefined || !s.schedule.ok) {
+    const { reason, message } = s.schedule ?? { reason: Reason.UnparseableSchedule, message: "" };
+    return nothing(reason, message);
+  }
+  const { schedule } = s.schedule;
+  if (ledger.schedule !== scheduleText(owner)) {
+    return {
+      do: "rebase",
+      schedule: scheduleText(owner),
+      reason: Reason.ScheduleChanged,
+      message: "the schedule or its zone was edited: ticks count from now on",
+    };
+  }
+  if (owner.spec.suspend === true) return nothing(Reason.Suspended, "it is suspended");
+
+  const from = ticksFrom(ledger);
+  const tick = schedule.lastFire(from, s.now);
+  const next = schedule.next(tick ?? from);
+  if (next !== null) wait(next);
+  if (tick === null) {
+    return next === null
+      ? nothing(Reason.NeverFires, "the schedule has no tick in the coming five years")
+      : nothing(Reason.NotDue, `next tick at ${new Date(next).toISOString()}`);
+  }
+  return decideDue(s, owner, ledger, schedule, { from, tick }, wait);
+}
+
+function decideDue(
+  s: Snapshot,
+  owner: LockedCronJob,
+  ledger: Ledger,
+  schedule: Schedule,
+  { from, tick }: { from: number; tick: number },
+  wait: (at: number) => void,
+): Decision {
+  const iso = new Date(tick).toISOString();
+  const count = schedule.countFires(from, tick, MAX_COUNTED);
+  const deadline = deadlineOf(s, tick);
+  const standByUntil = tick + s.standByMs;
+  if (s.now > deadline) {
+    if (s.now < deadline + s.standByMs) {
+      wait(deadline + s.standByMs);
+      return nothing(Reason.StandBy, "another replica records the missed tick");
+    }
+    return { do: "miss", tick, count, ...tooLate(iso, owner.spec.startingDeadlineSeconds) };
+  }
+  if (owner.spec.concurrencyPolicy !== "Allow" && ledger.runs.length > 0) {
+    if (deadline !== Infinity) wait(deadline + 1);
+    return stillActive(ledger, tick, iso, s.rank);
+  }
+  if (s.now < standByUntil) {
+    wait(standByUntil);
+    return nothing(Reason.StandBy, `rank ${s.rank}: stands by for tick ${iso}`);
+  }
+  const late = s.now - tick > LATE_MS;
+  return {
+    do: "launch",
+    tick,
+    missed: count - 1,
+    reason: late ? Reason.CaughtUp : Reason.Due,
+    message: late ? `tick ${iso} was missed and is caught up` : `tick ${iso} is due`,
+  };
+}
+
+/** A tick that starts later than this counts as caught up in what we say about it, ms. */
+const LATE_MS = 10_000;
+
+function tooLate(iso: string, seconds = 0): Pick<Decision, "reason" | "message"> {
+  return {
+    reason: Reason.TooLate,
+    message: `tick ${iso} could not start within startingDeadlineSeconds (${seconds})`,
+  };
+}
+
+function stillActive(ledger: Ledger, tick: number, iso: string, rank: number): Decision {
+  const [run] = ledger.runs;
+  const starting = run?.jobUID === undefined;
+  const message = starting
+    ? `tick ${iso} waits: Job ${run?.jobName} is being created`
+    : `tick ${iso} waits: Job ${run.jobName} is still active and the policy is Forbid`;
+  return {
+    ...nothing(starting ? Reason.LaunchInProgress : Reason.JobAlreadyActive, message),
+    ...(starting || rank > 0
+      ? {}
+      : {
+          event: {
+            reason: EventReason.JobAlreadyActive,
+            type: "Normal" as const,
+            message:
+              "Not starting job because prior execution is running and concurrency policy is Forbid",
+            tick,
+          },
+        }),
+  };
+}
+
+function nothing(reason: Reason, message: string): Decision {
+  return { do: "nothing", reason, message };
+}
+
+/** Ticks at or before this are decided, or are none of ours. */
+export function ticksFrom(ledger: Ledger): number {
+  return Math.max(ledger.lastTick, ledger.anchor);
+}
+
+/** What `anchor` belongs to; an edit of either part makes ticks count anew. */
+export function scheduleText(owner: LockedCronJob): string {
+  const { schedule, timeZone } = owner.spec;
+  return timeZone === undefined ? schedule : `${schedule} ${timeZone}`;
+}

@@ -1,0 +1,214 @@
+import { Reason } from "../../api/reasons.ts";
+import type { JobView } from "../job.ts";
+import type { Attempt, Run } from "../ledger.ts";
+import type { AttemptFate, Decision, Snapshot, Wait } from "./types.ts";
+
+/** How often to look at a fact that no watch announces, ms. */
+const POLL_MS = 5_000;
+/** A stray finalizer waits this long, so that a ledger which is newer than our cache can arrive, ms. */
+const STRAY_AFTER_MS = 2_000;
+
+/**
+ * What an open run needs next; undefined when nothing is to be done now.
+ *
+ *   claimed            started                       finished
+ *   no Job known ----- jobUID known, POSTs may ----- Job terminal, pods gone -> off the ledger
+ *     |  send/take over    still arrive -> settle,
+ *     |  abandon           then drop the finalizer
+ */
+export function decideRun(s: Snapshot, run: Run, wait: Wait): Decision | undefined {
+  const job = s.jobs.find((j) => j.name === run.jobName && j.runId === run.runId);
+  if (run.jobUID !== undefined) return decideStarted(s, run, run.jobUID, job, wait);
+  return job === undefined ? decideJobless(s, run, wait) : decideObserved(s, run, job, wait);
+}
+
+/** Claimed, and its Job is there: record it. */
+function decideObserved(s: Snapshot, run: Run, job: JobView, wait: Wait): Decision | undefined {
+  const at = s.oursAt(run);
+  if (s.now < at) {
+    wait(at);
+    return undefined;
+  }
+  return {
+    do: "recordStarted",
+    run,
+    jobUID: job.uid,
+    n: job.attempt ?? 0,
+    reason: Reason.JobObserved,
+    message: `Job ${job.name} exists: the tick has started`,
+  };
+}
+
+/** Claimed, and no Job in sight. */
+function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined {
+  const fates = run.attempts.map((a) => fateOf(s, run, a));
+  if (isGone(s)) return endOwnerless(s, run, fates, wait);
+
+  const unsent = run.attempts.find((_, i) => fates[i] === "unsent");
+  if (unsent !== undefined) {
+    return {
+      do: "send",
+      run,
+      n: unsent.n,
+      reason: Reason.Due,
+      message: `attempt ${unsent.n} is claimed and not sent yet`,
+    };
+  }
+  if (run.refusal !== undefined && run.attempts.every((a) => a.settled)) {
+    return decideRefused(s, run, run.refusal, wait);
+  }
+  const at = s.oursAt(run);
+  if (s.now < at) {
+    wait(at);
+    return undefined;
+  }
+  return {
+    do: "takeOver",
+    run,
+    reason: Reason.TakeOver,
+    message: `attempt ${run.attempts.at(-1)?.n} by ${run.attempts.at(-1)?.by} brought no Job in time`,
+  };
+}
+
+/** Nothing is created for a LockedCronJob that is gone; its open claims only have to end. */
+function endOwnerless(
+  s: Snapshot,
+  run: Run,
+  fates: readonly AttemptFate[],
+  wait: Wait,
+): Decision | undefined {
+  if (fates.every((f) => f === "past" || f === "unsent")) {
+    return {
+      do: "abandon",
+      run,
+      missed: false,
+      reason: Reason.Deleted,
+      message: "the LockedCronJob went before its Job was created",
+    };
+  }
+  wait(s.now + POLL_MS);
+  return undefined;
+}
+
+function decideRefused(
+  s: Snapshot,
+  run: Run,
+  refusal: NonNullable<Run["refusal"]>,
+  wait: Wait,
+): Decision | undefined {
+  const calendar = s.schedule?.ok === true ? s.schedule.schedule : undefined;
+  const newer = calendar?.lastFire(run.tick, s.now) ?? null;
+  const deadline = deadlineOf(s, run.tick);
+  if (newer !== null || s.now > deadline) {
+    const why = newer === null ? "startingDeadlineSeconds are over" : "a newer tick is due";
+    return {
+      do: "abandon",
+      run,
+      missed: true,
+      reason: newer === null ? Reason.TooLate : Reason.Superseded,
+      message: `no Job could be created (${refusal.reason}: ${refusal.message}), and ${why}`,
+    };
+  }
+  const at = refusal.retryAt + s.standByMs;
+  if (s.now >= at) {
+    return {
+      do: "takeOver",
+      run,
+      reason: Reason.RetryAfterRefusal,
+      message: `the API server refused attempt ${run.attempts.at(-1)?.n} (${refusal.reason}): try again`,
+    };
+  }
+  wait(at);
+  wait(calendar?.next(run.tick) ?? Infinity);
+  wait(deadline + 1);
+  return undefined;
+}
+
+function decideStarted(
+  s: Snapshot,
+  run: Run,
+  jobUID: string,
+  job: JobView | undefined,
+  wait: Wait,
+): Decision | undefined {
+  const open = run.attempts.filter((a) => !a.settled);
+  const over = open.filter((a) => ["past", "unsent"].includes(fateOf(s, run, a)));
+  if (over.length > 0) {
+    return {
+      do: "settle",
+      run,
+      ns: over.map((a) => a.n),
+      reason: Reason.AttemptSettled,
+      message: "no POST of these attempts can arrive any more",
+    };
+  }
+  // ORDER: the finalizer goes only after every attempt is settled in the ledger. Until then a late POST must meet the Job.
+  if (open.length > 0) {
+    wait(s.now + POLL_MS);
+    return undefined;
+  }
+  if (job?.uid === jobUID && job.outcome === undefined && !job.hasLaunchFinalizer) return undefined;
+  const at = job?.finishedAt === undefined ? s.oursAt(run) : job.finishedAt + s.standByMs;
+  if (s.now < at && s.rank > 0) {
+    wait(at);
+    return undefined;
+  }
+  if (job === undefined || job.uid !== jobUID) {
+    return {
+      do: "lookForJob",
+      run,
+      reason: Reason.JobGone,
+      message: `Job ${run.jobName} is not in the cache: look for it`,
+      at: s.now + POLL_MS,
+    };
+  }
+  if (job.hasLaunchFinalizer) {
+    return dropFinalizer(job, false, "its launch is complete, nothing can create it again");
+  }
+  if (!s.podsGone(jobUID)) {
+    wait(s.now + POLL_MS);
+    return undefined;
+  }
+  return {
+    do: "finish",
+    run,
+    job,
+    reason: Reason.JobFinished,
+    message: `Job ${job.name} finished: ${job.outcome}`,
+  };
+}
+
+/** Jobs that bear our finalizer though the ledger knows no such run: it ended, or went with its LockedCronJob. */
+export function decideStrays(s: Snapshot, runs: readonly Run[], wait: Wait): Decision | undefined {
+  for (const job of s.jobs) {
+    if (!job.hasLaunchFinalizer || runs.some((r) => r.runId === job.runId)) continue;
+    const at = job.createdAt + STRAY_AFTER_MS + s.standByMs;
+    if (s.now >= at) return dropFinalizer(job, true, "no run of the ledger knows it any more");
+    wait(at);
+  }
+  return undefined;
+}
+
+function dropFinalizer(job: JobView, stray: boolean, why: string): Decision {
+  return {
+    do: "dropFinalizer",
+    job,
+    stray,
+    reason: Reason.FinalizerPending,
+    message: `drop the launch finalizer of Job ${job.name}: ${why}`,
+  };
+}
+
+function fateOf(s: Snapshot, run: Run, attempt: Attempt): AttemptFate {
+  return attempt.settled ? "past" : s.fateOf(run, attempt);
+}
+
+export function isGone(s: Snapshot): boolean {
+  return s.owner === undefined || s.owner.metadata.deletionTimestamp !== undefined;
+}
+
+/** The last instant at which the tick may still start; Infinity without startingDeadlineSeconds. */
+export function deadlineOf(s: Snapshot, tick: number): number {
+  const seconds = s.owner?.spec.startingDeadlineSeconds;
+  return seconds === undefined ? Infinity : tick + seconds * 1000;
+}

@@ -1,0 +1,75 @@
+import type { EventReason, Reason } from "../../api/reasons.ts";
+import type { LockedCronJob } from "../../api/types.ts";
+import type { JobView } from "../job.ts";
+import type { Attempt, Ledger, Run } from "../ledger.ts";
+import type { ParseScheduleResult } from "../schedule/index.ts";
+
+/**
+ * What is known of an attempt's POST.
+ *   unsent   it is this process's own and was not sent: nobody else can ever send it
+ *   inDoubt  it is this process's own, was sent, and its answer is unknown: it may still arrive
+ *   foreign  it is another process's, which may be alive: it may still arrive
+ *   past     it was answered, or its process is proven dead for longer than a request may take: it cannot arrive
+ */
+export type AttemptFate = "unsent" | "inDoubt" | "foreign" | "past";
+
+export type LedgerState =
+  | { state: "absent" }
+  | { state: "present"; ledger: Ledger }
+  /** It belongs to a deleted namesake, or cannot be read: rebuilt, but its token goes on. */
+  | { state: "orphan"; why: "namesake" | "garbled" }
+  | { state: "newer"; message: string };
+
+/** The whole world that a decision looks at. Everything that moves is in here; `decide` asks nobody else. */
+export interface Snapshot {
+  /** Wall clock, ms. */
+  now: number;
+  /** undefined when the LockedCronJob is gone. */
+  owner: LockedCronJob | undefined;
+  schedule: ParseScheduleResult | undefined;
+  ledger: LedgerState;
+  /** The Jobs that carry our label for this name, as the cache has them. */
+  jobs: readonly JobView[];
+  /** How many live replicas come before this one for this key. */
+  rank: number;
+  /** How long this rank stands by after something became due, ms. */
+  standByMs: number;
+  fateOf(run: Run, attempt: Attempt): AttemptFate;
+  /**
+   * When the next step of this run is ours to take, wall clock ms: long ago when this process made its last attempt or
+   * when the one that did is dead, else when that one has had time enough.
+   */
+  oursAt(run: Run): number;
+  /** Fresh evidence that no pod of this Job is alive. */
+  podsGone(jobUid: string): boolean;
+}
+
+/** One step. The controller carries it out, then decides again on what it finds. */
+export type Action =
+  | { do: "nothing" }
+  | { do: "initLedger" }
+  | { do: "rebase"; schedule: string }
+  | { do: "launch"; tick: number; missed: number }
+  | { do: "miss"; tick: number; count: number }
+  | { do: "send"; run: Run; n: number }
+  | { do: "takeOver"; run: Run }
+  | { do: "recordStarted"; run: Run; jobUID: string; n: number }
+  | { do: "settle"; run: Run; ns: number[] }
+  | { do: "dropFinalizer"; job: JobView; stray: boolean }
+  | { do: "lookForJob"; run: Run }
+  | { do: "finish"; run: Run; job: JobView }
+  | { do: "abandon"; run: Run; missed: boolean }
+  | { do: "prune"; jobs: JobView[] };
+
+export type Decision = Action & {
+  reason: Reason;
+  /** One sentence for logs and status. */
+  message: string;
+  /** When to look again even if nothing changes, wall clock ms. */
+  at?: number;
+  /** An event to give about it, once per tick. */
+  event?: { reason: EventReason; type: "Normal" | "Warning"; message: string; tick: number };
+};
+
+/** Collects when to look again. */
+export type Wait = (at: number) => void;

@@ -1,0 +1,154 @@
+import {
+  API_VERSION,
+  ATTEMPT_ANNOTATION,
+  KIND,
+  LAUNCH_FINALIZER,
+  LOCK_KEY_ANNOTATION,
+  LOCK_VALUE_ANNOTATION,
+  NAME_LABEL,
+  RUN_ID_ANNOTATION,
+  RUN_ID_ENV,
+  SCHEDULED_TIMESTAMP_ANNOTATION,
+  SCHEDULED_TIME_ENV,
+  TICK_ANNOTATION,
+  TOKEN_ANNOTATION,
+  TOKEN_ENV,
+} from "../api/names.ts";
+import type { Container, EnvVar, Job, LockedCronJob, PodTemplate } from "../api/types.ts";
+import type { Run } from "./ledger.ts";
+
+/** What the operator needs to know of a Job; small, so that a cache can hold many. */
+export interface JobView {
+  namespace: string;
+  name: string;
+  uid: string;
+  /** uid of the controlling owner. */
+  ownerUid: string | undefined;
+  runId: string | undefined;
+  /** Milliseconds. */
+  tick: number | undefined;
+  attempt: number | undefined;
+  token: number | undefined;
+  lockKey: string | undefined;
+  lockValue: string | undefined;
+  hasLaunchFinalizer: boolean;
+  deleting: boolean;
+  outcome: "Complete" | "Failed" | undefined;
+  /** Milliseconds; undefined while the Job runs. */
+  finishedAt: number | undefined;
+  createdAt: number;
+  resourceVersion: string;
+}
+
+export function viewOf(job: Job): JobView {
+  const { metadata, status } = job;
+  const annotations = metadata.annotations ?? {};
+  const terminal = status?.conditions?.find(
+    (c) => (c.type === "Complete" || c.type === "Failed") && c.status === "True",
+  );
+  const finished = status?.completionTime ?? terminal?.lastTransitionTime;
+  return {
+    namespace: metadata.namespace,
+    name: metadata.name,
+    uid: metadata.uid,
+    ownerUid: metadata.ownerReferences?.find((o) => o.controller === true)?.uid,
+    runId: annotations[RUN_ID_ANNOTATION],
+    tick: time(annotations[TICK_ANNOTATION]),
+    attempt: integer(annotations[ATTEMPT_ANNOTATION]),
+    token: integer(annotations[TOKEN_ANNOTATION]),
+    lockKey: annotations[LOCK_KEY_ANNOTATION],
+    lockValue: annotations[LOCK_VALUE_ANNOTATION],
+    hasLaunchFinalizer: metadata.finalizers?.includes(LAUNCH_FINALIZER) ?? false,
+    deleting: metadata.deletionTimestamp !== undefined,
+    outcome: terminal?.type as "Complete" | "Failed" | undefined,
+    finishedAt: terminal === undefined ? undefined : (time(finished) ?? 0),
+    createdAt: time(metadata.creationTimestamp) ?? 0,
+    resourceVersion: metadata.resourceVersion,
+  };
+}
+
+/**
+ * The Job of one attempt: native CronJob's Job plus the launch finalizer, the label and annotations that tie it to its
+ * run, and the run's env in every container (a name that the user has set is left alone).
+ *
+ * @param timestamp the tick as RFC 3339 in the schedule's zone
+ */
+export function buildJob(
+  owner: LockedCronJob,
+  run: Run,
+  attempt: number,
+  timestamp: string,
+): Omit<Job, "metadata"> & { metadata: object } {
+  const { name, namespace, uid } = owner.metadata;
+  const { metadata, spec } = owner.spec.jobTemplate;
+  return {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: {
+      name: run.jobName,
+      namespace,
+      labels: { ...metadata?.labels, [NAME_LABEL]: name },
+      annotations: {
+        ...metadata?.annotations,
+        [SCHEDULED_TIMESTAMP_ANNOTATION]: timestamp,
+        [TICK_ANNOTATION]: new Date(run.tick).toISOString(),
+        [RUN_ID_ANNOTATION]: run.runId,
+        [TOKEN_ANNOTATION]: String(run.token),
+        [ATTEMPT_ANNOTATION]: String(attempt),
+        [LOCK_KEY_ANNOTATION]: run.lockKey,
+        [LOCK_VALUE_ANNOTATION]: run.lockValue,
+      },
+      ownerReferences: [
+        {
+          apiVersion: API_VERSION,
+          kind: KIND,
+          name,
+          uid,
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+      finalizers: [LAUNCH_FINALIZER],
+    },
+    spec: { ...spec, template: withRun(spec.template, name, runEnv(run)) },
+  };
+}
+
+function runEnv(run: Run): EnvVar[] {
+  return [
+    { name: RUN_ID_ENV, value: run.runId },
+    { name: TOKEN_ENV, value: String(run.token) },
+    { name: SCHEDULED_TIME_ENV, value: new Date(run.tick).toISOString() },
+  ];
+}
+
+function withRun(template: PodTemplate, name: string, env: readonly EnvVar[]): PodTemplate {
+  const { spec, metadata } = template;
+  const give = (c: Container): Container => ({ ...c, env: withDefaults(c.env ?? [], env) });
+  return {
+    ...template,
+    metadata: { ...metadata, labels: { ...metadata?.labels, [NAME_LABEL]: name } },
+    spec: {
+      ...spec,
+      containers: spec.containers.map(give),
+      ...(spec.initContainers === undefined
+        ? {}
+        : { initContainers: spec.initContainers.map(give) }),
+    },
+  };
+}
+
+/** Ours come first so that the user's own variables may refer to them by $(NAME). */
+function withDefaults(own: readonly EnvVar[], added: readonly EnvVar[]): EnvVar[] {
+  return [...added.filter((e) => !own.some((o) => o.name === e.name)), ...own];
+}
+
+function integer(text: string | undefined): number | undefined {
+  const value = Number(text);
+  return text !== undefined && Number.isSafeInteger(value) ? value : undefined;
+}
+
+function time(text: string | undefined): number | undefined {
+  const value = text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(value) ? undefined : value;
+}

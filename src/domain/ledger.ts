@@ -1,0 +1,308 @@
+/**
+ * The ledger of one LockedCronJob: what was decided about its ticks. It lives as an annotation on a Lease and changes
+ * only by compare-and-set, so every function here is pure: it takes a version and returns the next one.
+ *
+ * A run goes  claimed (no jobUID) -> started (jobUID known) -> removed (Job finished or gone).
+ * An attempt authorises exactly one POST of the run's Job. It is settled once that POST can no longer arrive.
+ */
+
+/** Version of the JSON below; a replica that meets a newer one leaves the LockedCronJob alone and says so. */
+export const LEDGER_VERSION = 1;
+
+/** Oldest decisions fall off: the ledger must stay small, it is written on each tick. */
+export const MAX_DECISIONS = 10;
+
+export interface Attempt {
+  /** 1, 2, …; never reused within a run. */
+  n: number;
+  /** The process that may send this attempt's POST: `<replica>/<nonce>`. */
+  by: string;
+  settled: boolean;
+}
+
+export interface Run {
+  /** The tick in milliseconds since the epoch. */
+  tick: number;
+  runId: string;
+  jobName: string;
+  /** Fencing token: strictly increasing per LockedCronJob. */
+  token: number;
+  lockKey: string;
+  lockValue: string;
+  attempts: Attempt[];
+  /** Set once the run's Job is known to exist. From then on no attempt is ever added. */
+  jobUID?: string;
+  /** Set when the API server refused the last attempt; the next one waits until `retryAt` (wall clock, ms). */
+  refusal?: { reason: string; message: string; retryAt: number; count: number };
+}
+
+export interface Decision {
+  /** Wall clock of the replica that decided, ms. */
+  at: number;
+  tick: number;
+  decision: "Launched" | "Missed" | "Finished";
+  reason: string;
+  message: string;
+  replica: string;
+}
+
+export interface Ledger {
+  version: number;
+  /** uid of the LockedCronJob; a ledger of a deleted namesake counts as absent, but its token goes on. */
+  owner: string;
+  /** Schedule and zone that `anchor` belongs to. */
+  schedule: string;
+  /** Ticks count from here: creation, or the last edit of the schedule. Milliseconds. */
+  anchor: number;
+  /** Every tick up to and including this one is decided. Milliseconds; 0 when none was. */
+  lastTick: number;
+  /** The newest token given; mirrored in the Lease's leaseTransitions. */
+  token: number;
+  runs: Run[];
+  decisions: Decision[];
+  /** Tick of the newest launched run, ms. */
+  lastLaunched?: number;
+  lastSuccess?: number;
+  lastFailure?: number;
+  consecutiveFailures?: number;
+  /** Ticks that will never run, counted since the ledger began. */
+  missed: number;
+}
+
+export function newLedger(
+  init: Pick<Ledger, "owner" | "schedule" | "anchor"> & Partial<Ledger>,
+): Ledger {
+  return {
+    version: LEDGER_VERSION,
+    lastTick: 0,
+    token: 0,
+    runs: [],
+    decisions: [],
+    missed: 0,
+    ...init,
+  };
+}
+
+export type ParsedLedger =
+  | { ok: true; ledger: Ledger }
+  | { ok: false; reason: "empty" | "garbled" | "newer"; message: string };
+
+/** Reads a ledger; never throws. A garbled one is not guessed at: the caller rebuilds or stops. */
+export function parseLedger(text: string | undefined): ParsedLedger {
+  if (text === undefined || text === "") {
+    return { ok: false, reason: "empty", message: "the Lease carries no ledger" };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { ok: false, reason: "garbled", message: "the ledger is not JSON" };
+  }
+  if (!isRecord(value) || typeof value.version !== "number") {
+    return { ok: false, reason: "garbled", message: "the ledger has no version" };
+  }
+  if (value.version > LEDGER_VERSION) {
+    return {
+      ok: false,
+      reason: "newer",
+      message: `the ledger has version ${value.version}, this replica knows up to ${LEDGER_VERSION}: upgrade it`,
+    };
+  }
+  return isLedger(value)
+    ? { ok: true, ledger: value }
+    : {
+        ok: false,
+        reason: "garbled",
+        message: "the ledger lacks a field or has one of a wrong type",
+      };
+}
+
+export function serializeLedger(ledger: Ledger): string {
+  return JSON.stringify(ledger);
+}
+
+/** True while a POST may still arrive for this run. */
+export function hasUnsettled(run: Run): boolean {
+  return run.attempts.some((a) => !a.settled);
+}
+
+/** True while the ledger itself must not vanish: it alone knows of POSTs that may still arrive. */
+export function mustStay(ledger: Ledger): boolean {
+  return ledger.runs.some(hasUnsettled);
+}
+
+export function findRun(ledger: Ledger, runId: string): Run | undefined {
+  return ledger.runs.find((r) => r.runId === runId);
+}
+
+export interface Claim {
+  tick: number;
+  runId: string;
+  jobName: string;
+  lockKey: string;
+  lockValue: string;
+  by: string;
+  decisions: Decision[];
+  missed: number;
+}
+
+/** THE COMMIT POINT: adds the run with its first attempt, moves lastTick, gives the next token. */
+export function claim(ledger: Ledger, c: Claim): Ledger {
+  if (c.tick <= ledger.lastTick) {
+    throw new Error(`tick ${c.tick} is decided already (last is ${ledger.lastTick})`);
+  }
+  const token = ledger.token + 1;
+  const run: Run = {
+    tick: c.tick,
+    runId: c.runId,
+    jobName: c.jobName,
+    token,
+    lockKey: c.lockKey,
+    lockValue: c.lockValue,
+    attempts: [{ n: 1, by: c.by, settled: false }],
+  };
+  return {
+    ...ledger,
+    lastTick: c.tick,
+    lastLaunched: c.tick,
+    token,
+    runs: [...ledger.runs, run],
+    missed: ledger.missed + c.missed,
+    decisions: appendDecisions(ledger.decisions, c.decisions),
+  };
+}
+
+/** Marks every tick up to `tick` decided without a run. */
+export function miss(ledger: Ledger, tick: number, count: number, decision: Decision): Ledger {
+  return {
+    ...ledger,
+    lastTick: Math.max(ledger.lastTick, tick),
+    missed: ledger.missed + count,
+    decisions: appendDecisions(ledger.decisions, [decision]),
+  };
+}
+
+/**
+ * Authorises one more POST. The list of unsettled attempts only grows: forgetting one would let the finalizer go while
+ * its POST may still arrive. Settled ones can do no harm and are dropped.
+ */
+export function addAttempt(
+  ledger: Ledger,
+  runId: string,
+  by: string,
+): { ledger: Ledger; n: number } {
+  const run = findRun(ledger, runId);
+  if (run === undefined || run.jobUID !== undefined) {
+    throw new Error(`run ${runId} takes no further attempt`);
+  }
+  const n = Math.max(...run.attempts.map((a) => a.n)) + 1;
+  const attempts = [...run.attempts.filter((a) => !a.settled), { n, by, settled: false }];
+  return { ledger: replaceRun(ledger, { ...run, attempts }), n };
+}
+
+/** The run's Job exists, and it bears attempt `n`, whose POST has thus arrived. */
+export function recordStarted(ledger: Ledger, runId: string, jobUID: string, n: number): Ledger {
+  return changeRun(ledger, runId, (run) => {
+    const { refusal: _, ...rest } = run;
+    return {
+      ...rest,
+      jobUID,
+      attempts: run.attempts.map((a) => (a.n === n ? { ...a, settled: true } : a)),
+    };
+  });
+}
+
+/** These attempts' POSTs were answered, or their processes are proven dead. */
+export function settle(ledger: Ledger, runId: string, ns: readonly number[]): Ledger {
+  return changeRun(ledger, runId, (run) => ({
+    ...run,
+    attempts: run.attempts.map((a) => (ns.includes(a.n) ? { ...a, settled: true } : a)),
+  }));
+}
+
+/** The API server refused attempt `n` for good: it is settled, and the next one waits. */
+export function recordRefusal(
+  ledger: Ledger,
+  runId: string,
+  n: number,
+  refusal: { reason: string; message: string; retryAt: number },
+): Ledger {
+  return changeRun(settle(ledger, runId, [n]), runId, (run) => ({
+    ...run,
+    refusal: { ...refusal, count: (run.refusal?.count ?? 0) + 1 },
+  }));
+}
+
+/** Takes the run off the ledger; only for runs whose attempts are all settled. */
+export function removeRun(
+  ledger: Ledger,
+  runId: string,
+  outcome: { decision: Decision; success?: number; failure?: number; missed?: number },
+): Ledger {
+  const run = findRun(ledger, runId);
+  if (run !== undefined && hasUnsettled(run)) {
+    throw new Error(`run ${runId} has an attempt whose POST may still arrive`);
+  }
+  const { success, failure } = outcome;
+  return {
+    ...ledger,
+    runs: ledger.runs.filter((r) => r.runId !== runId),
+    missed: ledger.missed + (outcome.missed ?? 0),
+    decisions: appendDecisions(ledger.decisions, [outcome.decision]),
+    ...(success === undefined
+      ? {}
+      : { lastSuccess: Math.max(success, ledger.lastSuccess ?? 0), consecutiveFailures: 0 }),
+    ...(failure === undefined
+      ? {}
+      : {
+          lastFailure: Math.max(failure, ledger.lastFailure ?? 0),
+          consecutiveFailures: (ledger.consecutiveFailures ?? 0) + 1,
+        }),
+  };
+}
+
+function changeRun(ledger: Ledger, runId: string, change: (run: Run) => Run): Ledger {
+  const run = findRun(ledger, runId);
+  return run === undefined ? ledger : replaceRun(ledger, change(run));
+}
+
+function replaceRun(ledger: Ledger, run: Run): Ledger {
+  return { ...ledger, runs: ledger.runs.map((r) => (r.runId === run.runId ? run : r)) };
+}
+
+function appendDecisions(old: readonly Decision[], added: readonly Decision[]): Decision[] {
+  return [...old, ...added].slice(-MAX_DECISIONS);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isLedger(value: Record<string, unknown>): value is Record<string, unknown> & Ledger {
+  return (
+    typeof value.owner === "string" &&
+    typeof value.schedule === "string" &&
+    ["anchor", "lastTick", "token", "missed"].every((f) => Number.isFinite(value[f])) &&
+    Array.isArray(value.decisions) &&
+    Array.isArray(value.runs) &&
+    value.runs.every(isRun)
+  );
+}
+
+function isRun(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    Number.isFinite(value.tick) &&
+    Number.isFinite(value.token) &&
+    ["runId", "jobName", "lockKey", "lockValue"].every((f) => typeof value[f] === "string") &&
+    Array.isArray(value.attempts) &&
+    value.attempts.length > 0 &&
+    value.attempts.every(
+      (a) =>
+        isRecord(a) &&
+        typeof a.n === "number" &&
+        typeof a.by === "string" &&
+        typeof a.settled === "boolean",
+    )
+  );
+}
