@@ -1,0 +1,233 @@
+import { readFileSync } from "node:fs";
+import { hostname as systemHostname } from "node:os";
+import { readArguments, readVariables } from "./config/arguments.ts";
+import type { ConfigProblem, Given } from "./config/arguments.ts";
+import type { BindAddress, Option, Parsed } from "./config/option.ts";
+import { FIELDS, OPTIONS } from "./config/options.ts";
+import type { Field, Values } from "./config/options.ts";
+import { REDIS_REQUIRED } from "./config/redis.ts";
+import type { RedisNode } from "./config/redis.ts";
+import { usage } from "./config/usage.ts";
+import type { LogFormat, LogLevel } from "./telemetry/index.ts";
+
+export type { ConfigProblem, RedisNode };
+export { usage };
+
+/** The settings of the operator, checked. docs/config.md says what each is for. */
+export interface Config {
+  /** One node or at least three, all different. */
+  redis: readonly RedisNode[];
+  /** Where the password in `redis` came from. */
+  redisPasswordFile?: string;
+  kubeconfig?: string;
+  context?: string;
+  kubeTimeoutMs: number;
+  /** The operator's own namespace. */
+  namespace: string;
+  /** Empty: all. */
+  watchNamespaces: readonly string[];
+  /** A DNS-1123 subdomain of at most 63 characters. */
+  replica: string;
+  podName?: string;
+  bindAddress: BindAddress;
+  logLevel: LogLevel;
+  logFormat: LogFormat;
+  workers: number;
+  rankDelayMs: number;
+  electionLeaseMs: number;
+  takeOverAfterMs: number;
+  membershipLeaseSeconds: number;
+  shutdownGraceSeconds: number;
+  /** Absent: the uid of the namespace kube-system. */
+  clusterId?: string;
+  lockPrefix: string;
+}
+
+export type LoadedConfig =
+  | { kind: "config"; config: Config; warnings: string[] }
+  | { kind: "help"; text: string }
+  | { kind: "version" }
+  | { kind: "invalid"; problems: ConfigProblem[]; text: string };
+
+export interface ConfigInput {
+  /** Without the program: `process.argv.slice(2)`. */
+  argv: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+  /** Throws when there is no such file. */
+  readFile?: (path: string) => string;
+  hostname?: () => string;
+}
+
+const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+const DEFAULT_NAMESPACE = "lockedcron-system";
+
+/** The surroundings of the process as settings fall back on them. */
+interface Surroundings {
+  env: ConfigInput["env"];
+  readFile: (path: string) => string;
+  hostname: () => string;
+}
+
+/**
+ * Reads flags, variables and files. Never throws: everything that is wrong comes back at once, each
+ * with the setting, its value (unless secret) and what to write instead.
+ */
+export function loadConfig(input: ConfigInput): LoadedConfig {
+  const { argv, env, hostname = systemHostname } = input;
+  const { readFile = (path: string) => readFileSync(path, "utf8") } = input;
+  const flags = readArguments(argv);
+  if (flags.help) return { kind: "help", text: usage() };
+  if (flags.version) return { kind: "version" };
+
+  const variables = readVariables(env);
+  const given = { ...variables.given, ...flags.given };
+  const problems = [...flags.problems, ...variables.problems];
+  const from = { env, readFile, hostname };
+  const values = parseAll(given, problems);
+  const password = redisPassword(values, given, from, problems);
+  checkKubeconfig(values, given, from, problems);
+  const replica = values.replica ?? defaultReplica(from, problems);
+
+  const { redis } = values;
+  if (redis === undefined && given.redis === undefined) {
+    problems.push({ field: "--redis", message: REDIS_REQUIRED });
+  }
+  if (problems.length > 0 || redis === undefined) {
+    return { kind: "invalid", problems, text: describe(problems) };
+  }
+  const { redisUsername, redisPassword: _given, ...rest } = values;
+  const config: Config = {
+    ...withoutAbsent(rest),
+    redis: redis.map((node) => withCredentials(node, redisUsername, password)),
+    namespace: values.namespace ?? defaultNamespace(from),
+    replica,
+    ...(env.POD_NAME !== undefined && env.POD_NAME !== "" && { podName: env.POD_NAME }),
+  };
+  return { kind: "config", config, warnings: variables.warnings };
+}
+
+/** Every secret of a configuration, for `createRedactor`. */
+export function configSecrets(config: Config): string[] {
+  return config.redis.flatMap((node) => node.password ?? []);
+}
+
+function parseAll(given: Partial<Record<Field, Given>>, problems: ConfigProblem[]) {
+  const values: Partial<Record<Field, unknown>> = {};
+  for (const field of FIELDS) {
+    const option: Option<unknown> = OPTIONS[field];
+    const entry = given[field];
+    values[field] = option.fallback;
+    if (entry === undefined) continue;
+    const parsed: Parsed<unknown> = option.parse(entry.text);
+    if ("value" in parsed) {
+      values[field] = parsed.value;
+    } else {
+      const shown = option.secret === true ? {} : { value: entry.text };
+      problems.push({ field: entry.source, ...shown, message: parsed.problem });
+    }
+  }
+  return values as Values;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function redisPassword(
+  values: Values,
+  given: Partial<Record<Field, Given>>,
+  { readFile }: Surroundings,
+  problems: ConfigProblem[],
+): string | undefined {
+  const path = values.redisPasswordFile;
+  if (path === undefined) return values.redisPassword;
+  const field = given.redisPasswordFile?.source ?? "--redis-password-file";
+  if (values.redisPassword !== undefined) {
+    const message = "does not go together with LOCKEDCRON_REDIS_PASSWORD; keep one of them";
+    problems.push({ field, value: path, message });
+    return undefined;
+  }
+  try {
+    const password = readFile(path).replace(/\r?\n$/, "");
+    if (password !== "") return password;
+    problems.push({ field, value: path, message: "is empty; write the password into the file" });
+  } catch (error) {
+    const message = `can not be read (${reasonOf(error)}); give the path of a readable file`;
+    problems.push({ field, value: path, message });
+  }
+  return undefined;
+}
+
+function checkKubeconfig(
+  { kubeconfig }: Values,
+  given: Partial<Record<Field, Given>>,
+  { readFile }: Surroundings,
+  problems: ConfigProblem[],
+): void {
+  if (kubeconfig === undefined) return;
+  try {
+    readFile(kubeconfig);
+  } catch (error) {
+    const field = given.kubeconfig?.source ?? "--kubeconfig";
+    const message = `can not be read (${reasonOf(error)}); give the path of a kubeconfig`;
+    problems.push({ field, value: kubeconfig, message });
+  }
+}
+
+function defaultReplica({ env, hostname }: Surroundings, problems: ConfigProblem[]): string {
+  const sources: [string, string | undefined][] = [
+    ["POD_UID", env.POD_UID],
+    ["POD_NAME", env.POD_NAME],
+    ["the host name", hostname().toLowerCase()],
+  ];
+  const [source, name = ""] = sources.find(([, value]) => value !== undefined && value !== "") ?? [
+    "the host name",
+  ];
+  const parsed = OPTIONS.replica.parse(name);
+  if ("problem" in parsed) {
+    problems.push({
+      field: source,
+      value: name,
+      message: `can not serve as identity of this replica; set --replica: ${parsed.problem}`,
+    });
+  }
+  return name;
+}
+
+function defaultNamespace({ readFile }: Surroundings): string {
+  try {
+    return readFile(NAMESPACE_FILE).trim() || DEFAULT_NAMESPACE;
+  } catch {
+    // No pod, or one without a service account.
+    return DEFAULT_NAMESPACE;
+  }
+}
+
+/** What an address says itself goes before what is said for all of them. */
+function withCredentials(node: RedisNode, username?: string, password?: string): RedisNode {
+  return {
+    ...node,
+    ...(node.username === undefined && username !== undefined && { username }),
+    ...(node.password === undefined && password !== undefined && { password }),
+  };
+}
+
+type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
+
+function withoutAbsent<T extends object>(values: T): Present<T> {
+  return Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== undefined),
+  ) as Present<T>;
+}
+
+function describe(problems: readonly ConfigProblem[]): string {
+  const lines = problems.map(({ field, value, message }) => {
+    const shown = value === undefined ? "" : `${JSON.stringify(value)}: `;
+    return `  ${field} ${shown}${message}`;
+  });
+  const count =
+    problems.length === 1 ? "1 setting is wrong" : `${problems.length} settings are wrong`;
+  return [`${count}:`, ...lines, "Run with --help for all settings.", ""].join("\n");
+}
