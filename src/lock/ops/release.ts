@@ -1,0 +1,37 @@
+import type { LockNode } from "../node/node.ts";
+import { holderOf, poll } from "../poll.ts";
+import { judgePresence, type Tally } from "../quorum.ts";
+import type { Inspection, LockEntry, ReleaseResult } from "../types.ts";
+
+const OUTCOMES = { present: "released", gone: "expired", unknown: "unknown" } as const;
+
+/** Deletes our value everywhere; says what a majority said, and goes on in the background with the rest (R4). */
+export function releaseOnce(
+  nodes: readonly LockNode[],
+  { key, value, leaseMs }: LockEntry,
+): Promise<ReleaseResult> {
+  const { promise, resolve } = Promise.withResolvers<ReleaseResult>();
+  poll(
+    nodes,
+    (node, settle) => node.erase(key, value, leaseMs, settle),
+    judgePresence,
+    true,
+    (decision, verdicts) => resolve({ outcome: OUTCOMES[decision], perNode: [...verdicts] }),
+  );
+  return promise;
+}
+
+/** Who holds a key, by every node that answers in time. Waits for all, not for a majority. */
+export function inspectOnce(nodes: readonly LockNode[], key: string): Promise<Inspection> {
+  const { promise, resolve } = Promise.withResolvers<Inspection>();
+  const all = ({ yes, no, mute }: Tally, count: number) =>
+    yes + no + mute === count ? true : null;
+  poll(
+    nodes,
+    (node, settle) => node.submit({ script: "inspect", key, value: "", leaseMs: 0, settle }),
+    all,
+    true,
+    (_, verdicts) => resolve({ holder: holderOf(verdicts), perNode: [...verdicts] }),
+  );
+  return promise;
+}

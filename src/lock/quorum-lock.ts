@@ -1,0 +1,166 @@
+import { type Clock, systemClock } from "../clock.ts";
+import { healthOf } from "./health.ts";
+import { createNode, type LockNode } from "./node/node.ts";
+import { checkEntry, checkKey, nodeCountWarnings, parseNodes, parseTiming } from "./options.ts";
+import { acquireOnce } from "./ops/acquire.ts";
+import { createRenewals } from "./ops/extend.ts";
+import { inspectOnce, releaseOnce } from "./ops/release.ts";
+import { quorumOf } from "./quorum.ts";
+import type {
+  AcquireResult,
+  ExtendResult,
+  Inspection,
+  LockEntry,
+  LockHealth,
+  LockWarning,
+  QuorumLockOptions,
+  ReleaseResult,
+} from "./types.ts";
+
+/**
+ * A lock on a majority of independent Redis masters (Redlock,
+ * https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/). It decides who may try; it is no fence:
+ * an effect that must not happen twice needs a check of its own at the place where it happens.
+ *
+ * A value should be unique to the attempt (an id and a nonce). Whoever knows it may renew and release by it.
+ * Methods reject only for wrong arguments (LockConfigError), never for what nodes do.
+ */
+export interface QuorumLock {
+  /** Names of the nodes, in the order of the configuration and of every `perNode`. */
+  readonly nodes: readonly string[];
+  readonly quorum: number;
+  readonly warnings: readonly LockWarning[];
+  /** One try. Our own value that is there already counts as a yes, and lives for `leaseMs` from now. */
+  tryAcquire(key: string, value: string, leaseMs: number): Promise<AcquireResult>;
+  /** Renews by value. Nodes that lost it get it back in the background, and do not count this time (R5). */
+  extend(key: string, value: string, leaseMs: number): Promise<ExtendResult>;
+  /** As `extend`, in one round trip per node; results in the order of the entries. */
+  extendMany(entries: readonly LockEntry[]): Promise<ExtendResult[]>;
+  /** `leaseMs`: how long the key may live at most; bounds the background work for nodes that are away. */
+  release(key: string, value: string, leaseMs?: number): Promise<ReleaseResult>;
+  inspect(key: string): Promise<Inspection>;
+  health(): LockHealth;
+  /** Called after each change of a node. @returns the function that ends it */
+  onHealth(listener: (health: LockHealth) => void): () => void;
+  /** Resolves when a majority is up or `timeoutMs` is over; the health tells which. */
+  ready(timeoutMs?: number): Promise<LockHealth>;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+const DEFAULT_RELEASE_BOUND_MS = 60_000;
+const DEFAULT_READY_MS = 2_000;
+
+/** Connects in the background. @throws LockConfigError for a configuration that cannot work */
+export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
+  const configs = parseNodes(options.nodes);
+  const timing = parseTiming(options);
+  const clock: Clock = options.clock ?? systemClock;
+  const observer = options.observer ?? {};
+  const warnings = nodeCountWarnings(configs.length);
+  const listeners = new Set<(health: LockHealth) => void>();
+  const renewals = createRenewals();
+
+  const nodes: readonly LockNode[] = configs.map((config) =>
+    createNode(config, {
+      ...timing,
+      clock,
+      random: options.random ?? Math.random,
+      clientName: options.clientName ?? "lockedcron",
+      onChange,
+      onRtt: (node, rttMs) => observer.nodeReply?.({ node, rttMs }),
+    }),
+  );
+  for (const warning of warnings) observer.warning?.(warning);
+
+  function onChange(): void {
+    const health = healthOf(nodes);
+    observer.healthChanged?.(health);
+    for (const listener of listeners) listener(health);
+  }
+
+  // Nothing can be said of a node before it was tried once; without this the first call after the start always fails.
+  let starting: Promise<unknown> | null = Promise.all(nodes.map(({ tried }) => tried));
+  void starting.then(() => {
+    starting = null;
+  });
+
+  async function started(): Promise<void> {
+    if (starting !== null) await ready(timing.nodeTimeoutMs * 2);
+  }
+
+  async function ready(timeoutMs = DEFAULT_READY_MS): Promise<LockHealth> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const check = () => healthOf(nodes).quorum && resolve();
+    const timer = setTimeout(resolve, timeoutMs);
+    listeners.add(check);
+    check();
+    await promise;
+    listeners.delete(check);
+    clearTimeout(timer);
+    return healthOf(nodes);
+  }
+
+  async function extend(key: string, value: string, leaseMs: number): Promise<ExtendResult> {
+    checkEntry(key, value, leaseMs);
+    if (starting !== null) await started();
+    const since = clock.monotonic();
+    return report("extend", since, await renewals.extend(nodes, clock, { key, value, leaseMs }));
+  }
+
+  async function close(): Promise<void> {
+    await Promise.all(nodes.map((node) => node.close()));
+    listeners.clear();
+  }
+
+  function report<R extends AcquireResult | ExtendResult | ReleaseResult>(
+    operation: "acquire" | "extend" | "release",
+    since: number,
+    result: R,
+  ): R {
+    observer.attempt?.({
+      operation,
+      outcome: result.outcome,
+      durationMs: clock.monotonic() - since,
+    });
+    return result;
+  }
+
+  return {
+    nodes: nodes.map(({ name }) => name),
+    quorum: quorumOf(nodes.length),
+    warnings,
+    async tryAcquire(key, value, leaseMs) {
+      checkEntry(key, value, leaseMs);
+      if (starting !== null) await started();
+      const since = clock.monotonic();
+      return report("acquire", since, await acquireOnce(nodes, clock, { key, value, leaseMs }));
+    },
+    extend,
+    async extendMany(entries) {
+      for (const { key, value, leaseMs } of entries) checkEntry(key, value, leaseMs);
+      // Submitted in one event-loop turn, they travel as one call per node.
+      return Promise.all(entries.map(({ key, value, leaseMs }) => extend(key, value, leaseMs)));
+    },
+    async release(key, value, leaseMs = DEFAULT_RELEASE_BOUND_MS) {
+      checkEntry(key, value, leaseMs);
+      if (starting !== null) await started();
+      const since = clock.monotonic();
+      renewals.stopHealing(key, value);
+      return report("release", since, await releaseOnce(nodes, { key, value, leaseMs }));
+    },
+    async inspect(key) {
+      checkKey(key);
+      if (starting !== null) await started();
+      return inspectOnce(nodes, key);
+    },
+    health: () => healthOf(nodes),
+    onHealth(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    ready,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
