@@ -1,0 +1,65 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { formatInstant, parseInstant, parseSchedule } from "../../../src/domain/schedule/index.ts";
+
+/** One line of the golden file: what robfig/cron v3.0.1 under Go answered. */
+interface Vector {
+  schedule: string;
+  timeZone: string;
+  after: string;
+  next?: string[];
+  error?: true;
+  seconds?: true;
+  /** The answer needs a tz database at least this new, written ">=2026e". */
+  tzdata?: string;
+  class: string;
+}
+
+const file = new URL("../../vectors/cron-golden.jsonl", import.meta.url);
+const vectors = readFileSync(file, "utf8")
+  .trim()
+  .split("\n")
+  .map((line) => JSON.parse(line) as Vector);
+
+const runtimeTz = process.versions.tz ?? "unknown";
+
+function answer(vector: Vector, count: number): string[] | "error" {
+  const { schedule: expression, timeZone, seconds } = vector;
+  const parsed = parseSchedule(expression, { timeZone, seconds });
+  if (!parsed.ok) return "error";
+  const times: string[] = [];
+  let at = parseInstant(vector.after);
+  while (times.length < count && at !== null) {
+    at = parsed.schedule.next(at);
+    if (at !== null) times.push(formatInstant(at));
+  }
+  return times;
+}
+
+const needsNewerTz = (vector: Vector): boolean =>
+  vector.tzdata !== undefined && runtimeTz < vector.tzdata.replace(">=", "");
+
+describe("golden vectors of robfig/cron v3.0.1", () => {
+  it("are all here", () => {
+    expect(vectors).toHaveLength(2006);
+  });
+
+  const byClass = Map.groupBy(vectors, (vector) => vector.class);
+  for (const [name, all] of byClass) {
+    const answerable = all.filter((vector) => !needsNewerTz(vector));
+    it(`${name}: ${answerable.length} of ${all.length}`, () => {
+      const got = answerable.map((vector) => ({ ...vector, got: answer(vector, 5) }));
+      const wrong = got.filter(
+        ({ got, next, error }) => JSON.stringify(got) !== JSON.stringify(error ? "error" : next),
+      );
+      expect(wrong).toEqual([]);
+    });
+  }
+
+  for (const vector of vectors.filter(needsNewerTz)) {
+    const what = `${vector.schedule} in ${vector.timeZone} after ${vector.after}`;
+    it.skip(`${what} (skipped: needs tz database ${vector.tzdata}, this Node has ${runtimeTz})`, () => {
+      expect(answer(vector, 5)).toEqual(vector.next);
+    });
+  }
+});
