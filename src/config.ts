@@ -224,8 +224,8 @@ function withoutAbsent<T extends object>(values: T): Present<T> {
 
 function describe(problems: readonly ConfigProblem[]): string {
   const lines = problems.map(({ field, value, message }) => {
-    const shown = value === undefined ? "" : `${JSON.stringify(value)}: `;
-    return `  ${field} ${shown}${message}`;
+    const shown = value === undefined ? "" : ` ${JSON.stringify(value)}`;
+    return `  ${field}${shown}: ${message}`;
   });
   const count =
     problems.length === 1 ? "1 setting is wrong" : `${problems.length} settings are wrong`;

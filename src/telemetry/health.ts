@@ -14,13 +14,13 @@ export interface NamedCheck extends Check {
 /** Collects the checks that the parts of the operator contribute; it decides nothing by itself. */
 export interface Health {
   /** A readiness check, pushed whenever its outcome changes. */
-  set(name: string, check: Check): void;
+  readonly set: (name: string, check: Check) => void;
   /** A check that is asked for each time. One that throws counts as failed with its message. */
-  watch(name: string, probe: Probe, check: () => Check): void;
-  remove(name: string): void;
-  ready(): boolean;
+  readonly watch: (name: string, probe: Probe, check: () => Check) => void;
+  readonly remove: (name: string) => void;
+  readonly ready: () => boolean;
   /** All checks of a probe, in the order they were first named. */
-  report(probe: Probe): NamedCheck[];
+  readonly report: (probe: Probe) => NamedCheck[];
 }
 
 /** The readiness checks of the operator: none of them may count as passed before it was made. */

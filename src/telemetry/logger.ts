@@ -67,15 +67,19 @@ const LINE = Symbol("line");
 
 const RANK: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
 
+function oneWord(text: string): string {
+  return /^[^\s"=\p{C}]+$/u.test(text) ? text : JSON.stringify(text);
+}
+
 function plainText(line: Line): string {
   const { time, level, replica, event, msg, ...fields } = line;
   const pairs = Object.entries({ ...fields, replica }).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    return `${name}=${/^[^\s"=\p{C}]+$/u.test(text) ? text : JSON.stringify(text)}`;
+    return `${oneWord(name)}=${oneWord(text)}`;
   });
   // A line break or an escape sequence in a message must not forge a line of its own.
   const safe = /\p{C}/u.test(msg) ? JSON.stringify(msg) : msg;
-  return [time, level.toUpperCase().padEnd(5), event, safe, ...pairs].join(" ");
+  return [time, level.toUpperCase().padEnd(5), oneWord(event), safe, ...pairs].join(" ");
 }
 
 /** One line per event on `output`, as JSON or as text for people. */
@@ -88,6 +92,7 @@ export function createLogger(options: LoggerOptions): RootLogger {
     format: format((info) => ({ ...info, [MESSAGE]: render(info[LINE] as Line) }))(),
     transports: [new transports.Stream({ stream: output, eol: "\n" })],
   });
+  let closed = false;
   // A reader that went away (EPIPE) must not take the operator down with an unhandled "error".
   const ignore = (): void => {};
   output.on("error", ignore);
@@ -112,7 +117,7 @@ export function createLogger(options: LoggerOptions): RootLogger {
   function at(level: LogLevel, fixed: LogFields): (msg: string, fields?: LogFields) => void {
     if (RANK[level] > RANK[threshold]) return () => {};
     return (msg, fields) => {
-      if (winston.writableEnded) return;
+      if (closed) return;
       const line = toLine(level, msg, { ...fixed, ...fields });
       winston.log({ level, message: msg, [LINE]: line });
     };
@@ -129,7 +134,8 @@ export function createLogger(options: LoggerOptions): RootLogger {
   }
 
   async function close(): Promise<void> {
-    if (winston.writableEnded) return;
+    if (closed) return;
+    closed = true;
     const finished = new Promise<void>((resolve) => winston.once("finish", () => resolve()));
     winston.end();
     await finished;

@@ -7,30 +7,35 @@ import { createLabelGuard } from "./labels.ts";
  */
 export interface Metrics {
   /** `latencySeconds`: tick until the API server confirmed the Job; `rank`: ours for this key. */
-  tickLaunched(o: { latencySeconds: number; rank?: number }): void;
-  tickMissed(o: { reason: string; count?: number }): void;
-  tickSkipped(o: { reason: string; count?: number }): void;
-  election(o: { outcome: string; seconds: number }): void;
-  claimConflict(): void;
-  takeover(): void;
-  jobCreate(o: { outcome: string }): void;
-  lockRenewal(o: { outcome: string; count?: number }): void;
-  runsActive(n: number): void;
-  lockedCronJobs(n: number): void;
-  replicasLive(n: number): void;
-  queueDepth(n: number): void;
-  queueAdd(): void;
-  queueRetry(): void;
+  readonly tickLaunched: (o: { latencySeconds: number; rank?: number }) => void;
+  readonly tickMissed: (o: { reason: string; count?: number }) => void;
+  readonly tickSkipped: (o: { reason: string; count?: number }) => void;
+  readonly election: (o: { outcome: string; seconds: number }) => void;
+  readonly claimConflict: () => void;
+  readonly takeover: () => void;
+  readonly jobCreate: (o: { outcome: string }) => void;
+  readonly lockRenewal: (o: { outcome: string; count?: number }) => void;
+  readonly runsActive: (n: number) => void;
+  readonly lockedCronJobs: (n: number) => void;
+  readonly replicasLive: (n: number) => void;
+  readonly queueDepth: (n: number) => void;
+  readonly queueAdd: () => void;
+  readonly queueRetry: () => void;
   /** One reconcile: how it ended and how long it took. */
-  queueDone(o: { outcome: string; seconds: number }): void;
+  readonly queueDone: (o: { outcome: string; seconds: number }) => void;
   /** `code`: the HTTP status, or a word where there was none ("timeout", "network", "aborted"). */
-  kubeRequest(o: { verb: string; resource: string; code: number | string; seconds: number }): void;
-  watchRestart(o: { resource: string; reason: string }): void;
+  readonly kubeRequest: (o: {
+    verb: string;
+    resource: string;
+    code: number | string;
+    seconds: number;
+  }) => void;
+  readonly watchRestart: (o: { resource: string; reason: string }) => void;
   /** `node`: the name of the node in the configuration, which has no credentials in it. */
-  redisNodeUp(o: { node: string; up: boolean }): void;
-  redisRtt(o: { node: string; seconds: number }): void;
+  readonly redisNodeUp: (o: { node: string; up: boolean }) => void;
+  readonly redisRtt: (o: { node: string; seconds: number }) => void;
   /** Everything in the text format of Prometheus. */
-  text(): Promise<string>;
+  readonly text: () => Promise<string>;
   readonly contentType: string;
 }
 

@@ -3,14 +3,14 @@ import { errorShape } from "./error-shape.ts";
 /** Makes text and values safe to print: no password, token or key leaves the process through it. */
 export interface Redactor {
   /** `text` without passwords in URLs, credentials in headers, JWTs, PEM blocks and known secrets. */
-  text(text: string): string;
+  readonly text: (text: string) => string;
   /**
    * A deep copy of `value` fit for JSON. Fields named like a secret are masked, errors are reduced to
    * their known fields, cycles, depth, width and length are bounded. Stacks only when asked for.
    */
-  value(value: unknown, options?: { stack?: boolean }): unknown;
+  readonly value: (value: unknown, options?: { stack?: boolean }) => unknown;
   /** From now on `secret` and its URL-encoded form never appear. Ignored below four characters. */
-  addSecret(secret: string): void;
+  readonly addSecret: (secret: string) => void;
 }
 
 const MASK = "***";

@@ -12,6 +12,8 @@ export interface TelemetryServerOptions {
   metrics: Pick<Metrics, "text" | "contentType">;
   health: Pick<Health, "report">;
   redact?: Redactor;
+  /** How long the head of a request may take; default 5,000. */
+  headersTimeoutMs?: number;
   /** Faults of a single request or connection; the server goes on. */
   onError?: (error: Error) => void;
 }
@@ -26,7 +28,7 @@ export interface TelemetryServer extends AsyncDisposable {
 
 // Probes and scrapes are tiny requests from near by. Whoever is slower holds a socket on purpose.
 const HEADERS_TIMEOUT_MS = 5_000;
-const REQUEST_TIMEOUT_MS = 10_000;
+const BODY_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 30_000;
 const CLOSE_GRACE_MS = 1_000;
 const MAX_CONNECTIONS = 256;
@@ -68,6 +70,7 @@ function probeAnswer(
  */
 export async function startServer(options: TelemetryServerOptions): Promise<TelemetryServer> {
   const { metrics, health, redact = createRedactor(), onError = () => {} } = options;
+  const { headersTimeoutMs = HEADERS_TIMEOUT_MS } = options;
 
   async function answer(request: IncomingMessage): Promise<Answer> {
     const [path = "", query = ""] = (request.url ?? "").split("?", 2);
@@ -117,8 +120,8 @@ export async function startServer(options: TelemetryServerOptions): Promise<Tele
 
   const server = createServer(
     {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: headersTimeoutMs + BODY_TIMEOUT_MS,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: 8_192,

@@ -1,0 +1,175 @@
+import { describe, expect, it } from "vitest";
+import { createMetrics, metricRows } from "../../src/telemetry/metrics.ts";
+import type { Metrics } from "../../src/telemetry/metrics.ts";
+
+/** The samples of the exposition text: `name{labels}` → value. */
+async function samples(metrics: Metrics): Promise<Record<string, number>> {
+  const lines = (await metrics.text()).split("\n").filter((line) => /^[a-z]/.test(line));
+  return Object.fromEntries(
+    lines.map((line) => {
+      const cut = line.lastIndexOf(" ");
+      return [line.slice(0, cut), Number(line.slice(cut + 1))];
+    }),
+  );
+}
+
+const quiet = (): Metrics => createMetrics({ processMetrics: false, version: "1.2.3" });
+
+describe("each hook moves its metric", () => {
+  const cases: Record<string, [call: (m: Metrics) => void, name: string, want: number]> = {
+    "a launched tick": [
+      (m) => m.tickLaunched({ latencySeconds: 0.012, rank: 1 }),
+      "lockedcron_ticks_launched_total",
+      1,
+    ],
+    "its latency, in the bucket it belongs to": [
+      (m) => m.tickLaunched({ latencySeconds: 0.012 }),
+      'lockedcron_tick_latency_seconds_bucket{le="0.015"}',
+      1,
+    ],
+    "its latency, not in the bucket below": [
+      (m) => m.tickLaunched({ latencySeconds: 0.012 }),
+      'lockedcron_tick_latency_seconds_bucket{le="0.01"}',
+      0,
+    ],
+    "the rank of the launching replica": [
+      (m) => m.tickLaunched({ latencySeconds: 0, rank: 1 }),
+      'lockedcron_launch_rank_bucket{le="0"}',
+      0,
+    ],
+    "missed ticks, many at once": [
+      (m) => m.tickMissed({ reason: "TooLate", count: 7 }),
+      'lockedcron_ticks_missed_total{reason="TooLate"}',
+      7,
+    ],
+    "a skipped tick": [
+      (m) => m.tickSkipped({ reason: "JobAlreadyActive" }),
+      'lockedcron_ticks_skipped_total{reason="JobAlreadyActive"}',
+      1,
+    ],
+    "an election": [
+      (m) => m.election({ outcome: "won", seconds: 0.002 }),
+      'lockedcron_election_seconds_sum{outcome="won"}',
+      0.002,
+    ],
+    "a claim conflict": [(m) => m.claimConflict(), "lockedcron_claim_conflicts_total", 1],
+    "a take-over": [(m) => m.takeover(), "lockedcron_takeovers_total", 1],
+    "a Job create": [
+      (m) => m.jobCreate({ outcome: "exists" }),
+      'lockedcron_job_create_total{outcome="exists"}',
+      1,
+    ],
+    "a batch of renewals": [
+      (m) => m.lockRenewal({ outcome: "renewed", count: 3 }),
+      'lockedcron_lock_renewals_total{outcome="renewed"}',
+      3,
+    ],
+    "active runs": [(m) => m.runsActive(4), "lockedcron_runs_active", 4],
+    "known LockedCronJobs": [(m) => m.lockedCronJobs(5), "lockedcron_lockedcronjobs", 5],
+    "live replicas": [(m) => m.replicasLive(3), "lockedcron_replicas_live", 3],
+    "the depth of the queue": [(m) => m.queueDepth(9), "lockedcron_workqueue_depth", 9],
+    "an added key": [(m) => m.queueAdd(), "lockedcron_workqueue_adds_total", 1],
+    "a retried key": [(m) => m.queueRetry(), "lockedcron_workqueue_retries_total", 1],
+    "a reconcile": [
+      (m) => m.queueDone({ outcome: "again", seconds: 0.5 }),
+      'lockedcron_workqueue_work_seconds_sum{outcome="again"}',
+      0.5,
+    ],
+    "a request, by code": [
+      (m) => m.kubeRequest({ verb: "POST", resource: "jobs", code: 409, seconds: 0.1 }),
+      'lockedcron_kube_requests_total{verb="POST",resource="jobs",code="409"}',
+      1,
+    ],
+    "a request, by time": [
+      (m) => m.kubeRequest({ verb: "GET", resource: "leases", code: "timeout", seconds: 0.25 }),
+      'lockedcron_kube_request_seconds_sum{verb="GET",resource="leases"}',
+      0.25,
+    ],
+    "a restarted watch": [
+      (m) => m.watchRestart({ resource: "jobs", reason: "Expired" }),
+      'lockedcron_watch_restarts_total{resource="jobs",reason="Expired"}',
+      1,
+    ],
+    "a Redis node that answers": [
+      (m) => m.redisNodeUp({ node: "0/redis-0:6379", up: true }),
+      'lockedcron_redis_node_up{node="0/redis-0:6379"}',
+      1,
+    ],
+    "a Redis node that does not": [
+      (m) => m.redisNodeUp({ node: "1/[::1]:6379", up: false }),
+      'lockedcron_redis_node_up{node="1/[::1]:6379"}',
+      0,
+    ],
+    "a round trip": [
+      (m) => m.redisRtt({ node: "0/a:1", seconds: 0.001 }),
+      'lockedcron_redis_rtt_seconds_sum{node="0/a:1"}',
+      0.001,
+    ],
+  };
+  it.each(Object.entries(cases))("%s", async (_, [call, name, want]) => {
+    const metrics = quiet();
+    const before = (await samples(metrics))[name];
+    call(metrics);
+    expect((await samples(metrics))[name]).toBe(want);
+    if (want !== 0) expect(before).not.toBe(want);
+  });
+});
+
+it("hooks need no `this`", async () => {
+  const metrics = quiet();
+  const { claimConflict, text } = metrics;
+  [0, 1].forEach(claimConflict);
+  expect(await text()).toContain("lockedcron_claim_conflicts_total 2");
+});
+
+it("two of them in one process keep apart", async () => {
+  const [one, two] = [quiet(), quiet()];
+  one.takeover();
+  expect((await samples(two))["lockedcron_takeovers_total"]).toBe(0);
+});
+
+describe("labels are bounded", () => {
+  it("free text and credentials become other", async () => {
+    const metrics = quiet();
+    metrics.tickMissed({ reason: "no Job within 10 s" });
+    metrics.redisNodeUp({ node: "redis://:hush@a:1", up: true });
+    const text = await metrics.text();
+    expect(text).toContain('lockedcron_ticks_missed_total{reason="other"} 1');
+    expect(text).not.toContain("hush");
+  });
+
+  it("one value too many becomes other, known ones go on", async () => {
+    const metrics = quiet();
+    for (let i = 0; i < 1_000; i++) metrics.tickMissed({ reason: `Reason${i}` });
+    metrics.tickMissed({ reason: "Reason0" });
+    const missed = Object.entries(await samples(metrics)).filter(([name]) =>
+      name.startsWith("lockedcron_ticks_missed_total{"),
+    );
+    expect(missed).toHaveLength(101);
+    expect(Object.fromEntries(missed)).toMatchObject({
+      'lockedcron_ticks_missed_total{reason="other"}': 900,
+      'lockedcron_ticks_missed_total{reason="Reason0"}': 2,
+    });
+  });
+});
+
+it("tells version, event-loop lag, CPU and memory of the process", async () => {
+  const text = await createMetrics({ version: "1.2.3" }).text();
+  for (const name of [
+    'lockedcron_build_info{version="1.2.3"} 1',
+    "nodejs_eventloop_lag_p99_seconds",
+    "process_cpu_seconds_total",
+    "process_resident_memory_bytes",
+  ]) {
+    expect(text).toContain(name);
+  }
+});
+
+it("lists every metric for the documentation", async () => {
+  const exposed = [...(await quiet().text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+  const listed = metricRows().map((row) => [row.name, row.type]);
+  expect(listed).toEqual(exposed.map(([, name, type]) => [name, type]));
+  expect(metricRows().find((row) => row.name === "lockedcron_kube_requests_total")?.labels).toEqual(
+    ["verb", "resource", "code"],
+  );
+});
