@@ -28,6 +28,7 @@ export default defineConfig({
       {
         test: {
           name: "cluster",
+          globalSetup: ["test/cluster/vitest-setup.ts"],
           include: ["test/{kube,controller,chaos,crd}/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts"],
           testTimeout: 120_000,

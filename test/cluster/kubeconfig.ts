@@ -1,0 +1,37 @@
+import { writeFile } from "node:fs/promises";
+import { stringify } from "yaml";
+import type { KeyPair } from "./certs.ts";
+import type { Kubeconfig } from "./types.ts";
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+/** Writes a kubeconfig with the credentials embedded, readable by its owner only. */
+export async function writeKubeconfig(
+  path: string,
+  {
+    cluster,
+    server,
+    ca,
+    user,
+    pair,
+  }: { cluster: string; server: string; ca: string; user: string; pair: KeyPair },
+): Promise<Kubeconfig> {
+  const text = stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: cluster, cluster: { server, "certificate-authority-data": base64(ca) } }],
+    users: [
+      {
+        name: user,
+        user: {
+          "client-certificate-data": base64(pair.cert),
+          "client-key-data": base64(pair.key),
+        },
+      },
+    ],
+    contexts: [{ name: cluster, context: { cluster, user } }],
+    "current-context": cluster,
+  });
+  await writeFile(path, text, { mode: 0o600 });
+  return { path, text };
+}

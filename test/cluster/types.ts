@@ -1,0 +1,95 @@
+/** Command-line flags of a server without the dashes; null removes a default, a list repeats the flag. */
+export type Flags = Readonly<
+  Record<string, string | number | boolean | null | readonly (string | number)[]>
+>;
+
+export type Mode = "control-plane" | "nodes" | "simulated" | "kind" | "existing";
+
+/** One server of a cluster. All methods resolve when the fact is so: stopped = gone, started = answering. */
+export interface Component {
+  readonly name: string;
+  readonly logFile: string;
+  /** Undefined while it does not run. */
+  readonly pid: number | undefined;
+  readonly flags: Flags;
+  /** Starts it with its flags of before, changed by these; resolves when it is ready. */
+  start(flags?: Flags): Promise<void>;
+  /** SIGTERM, then waits until it is gone (the API server drains its requests first). Nothing when it does not run. */
+  stop(): Promise<void>;
+  /** SIGKILL, then waits until it is gone. */
+  kill(): Promise<void>;
+  restart(change?: { flags?: Flags; how?: "SIGTERM" | "SIGKILL" }): Promise<void>;
+  /** SIGSTOP: it hangs, connections stay open. */
+  pause(): void;
+  resume(): void;
+  /** Waits until it answers, for example after `resume`. */
+  ready(): Promise<void>;
+}
+
+/** Whom a client certificate names. */
+export interface User {
+  readonly user: string;
+  readonly groups?: readonly string[];
+}
+
+/** A kubeconfig with everything embedded: the file can be copied anywhere on this machine. */
+export interface Kubeconfig {
+  readonly path: string;
+  readonly text: string;
+}
+
+export interface KubectlOptions {
+  readonly stdin?: string;
+  /** Kubeconfig to use instead of the admin's. */
+  readonly kubeconfig?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** What every mode gives. */
+export interface Cluster extends AsyncDisposable {
+  readonly name: string;
+  readonly mode: Mode;
+  /** Folder with its state, logs and certificates. */
+  readonly dir: string;
+  /** URL of the API server. */
+  readonly server: string;
+  /** Kubeconfig of a cluster administrator (system:masters). */
+  readonly kubeconfigPath: string;
+  readonly adminKubeconfig: string;
+  /** Folder with the binaries of this cluster (kubectl, ...), for PATH. */
+  readonly binDir: string;
+  readonly kubectlPath: string;
+  /** Runs kubectl as the administrator and returns its standard output. Throws RunError. */
+  kubectl(args: readonly string[], options?: KubectlOptions): Promise<string>;
+  /** Kubeconfig of a user with a client certificate of their own; what it may do is up to RBAC. */
+  userKubeconfig(user: User): Promise<Kubeconfig>;
+  /** Ends everything and removes the folder; a cluster that was only opened or given is left as it is. */
+  stop(): Promise<void>;
+}
+
+/** A cluster whose control plane we run. */
+export interface ControlPlaneCluster extends Cluster {
+  readonly etcd: Component;
+  readonly apiServer: Component;
+  readonly controllerManager: Component;
+  readonly scheduler: Component;
+}
+
+export interface ComponentFlags {
+  readonly etcd?: Flags;
+  readonly apiServer?: Flags;
+  readonly controllerManager?: Flags;
+  readonly scheduler?: Flags;
+}
+
+export interface StartOptions {
+  /** Lower-case letters, digits and dashes, at most 20. Default: chosen. */
+  readonly name?: string;
+  /** Keeps running when the process that started it ends; `make cluster-down` ends it. Default: false. */
+  readonly keep?: boolean;
+  readonly log?: (line: string) => void;
+}
+
+export interface ControlPlaneOptions extends StartOptions {
+  readonly flags?: ComponentFlags;
+}
