@@ -30,6 +30,10 @@ export interface Run {
   lockKey: string;
   lockValue: string;
   attempts: Attempt[];
+  /** Why the tick was claimed; goes into the decision once its Job exists. */
+  why: string;
+  /** uid of the deleted namesake that this run was of. Kept only until its attempts are settled. */
+  of?: string;
   /** Set once the run's Job is known to exist. From then on no attempt is ever added. */
   jobUID?: string;
   /** Set when the API server refused the last attempt; the next one waits until `retryAt` (wall clock, ms). */
@@ -142,6 +146,7 @@ export interface Claim {
   lockKey: string;
   lockValue: string;
   by: string;
+  why: string;
   decisions: Decision[];
   missed: number;
 }
@@ -160,11 +165,11 @@ export function claim(ledger: Ledger, c: Claim): Ledger {
     lockKey: c.lockKey,
     lockValue: c.lockValue,
     attempts: [{ n: 1, by: c.by, settled: false }],
+    why: c.why,
   };
   return {
     ...ledger,
     lastTick: c.tick,
-    lastLaunched: c.tick,
     token,
     runs: [...ledger.runs, run],
     missed: ledger.missed + c.missed,
@@ -201,8 +206,19 @@ export function addAttempt(
 }
 
 /** The run's Job exists, and it bears attempt `n`, whose POST has thus arrived. */
-export function recordStarted(ledger: Ledger, runId: string, jobUID: string, n: number): Ledger {
-  return changeRun(ledger, runId, (run) => {
+export function recordStarted(
+  ledger: Ledger,
+  runId: string,
+  jobUID: string,
+  n: number,
+  decision: Decision,
+): Ledger {
+  const started: Ledger = {
+    ...ledger,
+    lastLaunched: Math.max(decision.tick, ledger.lastLaunched ?? 0),
+    decisions: appendDecisions(ledger.decisions, [decision]),
+  };
+  return changeRun(started, runId, (run) => {
     const { refusal: _, ...rest } = run;
     return {
       ...rest,
@@ -294,7 +310,9 @@ function isRun(value: unknown): boolean {
     isRecord(value) &&
     Number.isFinite(value.tick) &&
     Number.isFinite(value.token) &&
-    ["runId", "jobName", "lockKey", "lockValue"].every((f) => typeof value[f] === "string") &&
+    ["runId", "jobName", "lockKey", "lockValue", "why"].every(
+      (f) => typeof value[f] === "string",
+    ) &&
     Array.isArray(value.attempts) &&
     value.attempts.length > 0 &&
     value.attempts.every(

@@ -26,7 +26,7 @@ export function buildStatus(o: {
   now: number;
 }): LockedCronJobStatus {
   const { owner, ledger } = o;
-  const runs = ledger?.runs ?? [];
+  const runs = ledger?.runs.filter((r) => r.of === undefined) ?? [];
   const next = o.schedule.ok ? nextTimes(owner, o.schedule.schedule, ledger, o.now) : [];
   return {
     observedGeneration: owner.metadata.generation ?? 0,

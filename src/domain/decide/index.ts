@@ -5,7 +5,7 @@
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import { deadlineOf, decideRun, decideStrays, isGone } from "./runs.ts";
-import type { Ledger } from "../ledger.ts";
+import type { Ledger, Run } from "../ledger.ts";
 import type { Schedule } from "../schedule/index.ts";
 import type { Decision, Snapshot } from "./types.ts";
 
@@ -111,9 +111,10 @@ function decideDue(
     }
     return { do: "miss", tick, count, ...tooLate(iso, owner.spec.startingDeadlineSeconds) };
   }
-  if (owner.spec.concurrencyPolicy !== "Allow" && ledger.runs.length > 0) {
+  const active = ledger.runs.find((r) => r.of === undefined);
+  if (owner.spec.concurrencyPolicy !== "Allow" && active !== undefined) {
     if (deadline !== Infinity) wait(deadline + 1);
-    return stillActive(ledger, tick, iso, s.rank);
+    return stillActive(active, tick, iso, s.rank);
   }
   if (s.now < standByUntil) {
     wait(standByUntil);
@@ -139,11 +140,10 @@ function tooLate(iso: string, seconds = 0): Pick<Decision, "reason" | "message">
   };
 }
 
-function stillActive(ledger: Ledger, tick: number, iso: string, rank: number): Decision {
-  const [run] = ledger.runs;
-  const starting = run?.jobUID === undefined;
+function stillActive(run: Run, tick: number, iso: string, rank: number): Decision {
+  const starting = run.jobUID === undefined;
   const message = starting
-    ? `tick ${iso} waits: Job ${run?.jobName} is being created`
+    ? `tick ${iso} waits: Job ${run.jobName} is being created`
     : `tick ${iso} waits: Job ${run.jobName} is still active and the policy is Forbid`;
   return {
     ...nothing(starting ? Reason.LaunchInProgress : Reason.JobAlreadyActive, message),
@@ -170,8 +170,8 @@ export function ticksFrom(ledger: Ledger): number {
   return Math.max(ledger.lastTick, ledger.anchor);
 }
 
-/** What `anchor` belongs to; an edit of either part makes ticks count anew. */
+/** What `anchor` belongs to: schedule and zone as JSON. An edit of either makes ticks count anew. */
 export function scheduleText(owner: LockedCronJob): string {
   const { schedule, timeZone } = owner.spec;
-  return timeZone === undefined ? schedule : `${schedule} ${timeZone}`;
+  return JSON.stringify([schedule, timeZone ?? null]);
 }

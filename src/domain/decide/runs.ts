@@ -42,7 +42,7 @@ function decideObserved(s: Snapshot, run: Run, job: JobView, wait: Wait): Decisi
 /** Claimed, and no Job in sight. */
 function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined {
   const fates = run.attempts.map((a) => fateOf(s, run, a));
-  if (isGone(s)) return endOwnerless(s, run, fates, wait);
+  if (isGone(s) || run.of !== undefined) return endOwnerless(s, run, fates, wait);
 
   const unsent = run.attempts.find((_, i) => fates[i] === "unsent");
   if (unsent !== undefined) {
@@ -164,10 +164,6 @@ function decideStarted(
   }
   if (job.hasLaunchFinalizer) {
     return dropFinalizer(job, false, "its launch is complete, nothing can create it again");
-  }
-  if (!s.podsGone(jobUID)) {
-    wait(s.now + POLL_MS);
-    return undefined;
   }
   return {
     do: "finish",

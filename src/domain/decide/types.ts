@@ -40,8 +40,6 @@ export interface Snapshot {
    * when the one that did is dead, else when that one has had time enough.
    */
   oursAt(run: Run): number;
-  /** Fresh evidence that no pod of this Job is alive. */
-  podsGone(jobUid: string): boolean;
 }
 
 /** One step. The controller carries it out, then decides again on what it finds. */
@@ -57,6 +55,7 @@ export type Action =
   | { do: "settle"; run: Run; ns: number[] }
   | { do: "dropFinalizer"; job: JobView; stray: boolean }
   | { do: "lookForJob"; run: Run }
+  /** Carried out only on live evidence that no pod of the Job is alive. */
   | { do: "finish"; run: Run; job: JobView }
   | { do: "abandon"; run: Run; missed: boolean }
   | { do: "prune"; jobs: JobView[] };

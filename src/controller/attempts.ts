@@ -1,0 +1,69 @@
+/**
+ * What this process knows of its own attempts. It lives in memory on purpose: an attempt belongs to one process, and
+ * when that dies its memory is worth nothing to the others (they have to prove its death instead).
+ */
+import type { Clock } from "../clock.ts";
+import type { AttemptFate } from "../domain/decide/index.ts";
+import type { Attempt, Run } from "../domain/ledger.ts";
+import type { Members } from "./ports.ts";
+
+/**
+ * How long a request of ours may still be on its way after it was sent: the API server's own limit for a request
+ * (--request-timeout, 60 s by default) twice, for the way there and for the handling.
+ */
+export const REQUEST_BOUND_MS = 120_000;
+
+/** Answered attempts are remembered this long, so that a ledger version from the past cannot make us send again. */
+const REMEMBER_MS = 3_600_000;
+
+export interface AttemptBook {
+  /** ORDER: before the POST leaves. From here on the attempt may not be sent again. */
+  sending(runId: string, n: number): void;
+  /** The POST was answered, whatever the answer. */
+  answered(runId: string, n: number): void;
+  /** The POST surely did not leave: it may be sent after all. */
+  notSent(runId: string, n: number): void;
+  fateOf(run: Run, attempt: Attempt): AttemptFate;
+}
+
+export function createAttemptBook(o: {
+  process: string;
+  clock: Clock;
+  members: Pick<Members, "stateOf">;
+}): AttemptBook {
+  const own = new Map<string, { state: "sent" | "answered"; at: number }>();
+  let sweptAt = o.clock.monotonic();
+
+  const idOf = (runId: string, n: number): string => `${runId}#${n}`;
+
+  function sweep(now: number): void {
+    if (now - sweptAt < REMEMBER_MS / 6) return;
+    sweptAt = now;
+    for (const [id, { at }] of own) {
+      if (now - at > REMEMBER_MS) own.delete(id);
+    }
+  }
+
+  return {
+    sending(runId, n) {
+      const now = o.clock.monotonic();
+      sweep(now);
+      own.set(idOf(runId, n), { state: "sent", at: now });
+    },
+    answered(runId, n) {
+      own.set(idOf(runId, n), { state: "answered", at: o.clock.monotonic() });
+    },
+    notSent(runId, n) {
+      own.delete(idOf(runId, n));
+    },
+    fateOf(run, attempt) {
+      if (attempt.by !== o.process) {
+        return o.members.stateOf(attempt.by) === "past" ? "past" : "foreign";
+      }
+      const known = own.get(idOf(run.runId, attempt.n));
+      if (known === undefined) return "unsent";
+      if (known.state === "answered") return "past";
+      return o.clock.monotonic() - known.at > REQUEST_BOUND_MS ? "past" : "inDoubt";
+    },
+  };
+}

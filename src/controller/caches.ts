@@ -1,0 +1,156 @@
+/**
+ * The watches: LockedCronJobs, their Jobs and ledgers, and the replicas' Leases. Each namespace that is watched has its
+ * own, so that Roles suffice; without a list of namespaces there is one of each for all.
+ */
+import {
+  API_VERSION,
+  COMPONENT_LABEL,
+  KIND,
+  LEDGER_COMPONENT,
+  NAME_LABEL,
+  PLURAL,
+  REPLICA_COMPONENT,
+  keyOf,
+  type Key,
+} from "../api/names.ts";
+import type { Job, KubeObject, Lease, LockedCronJob } from "../api/types.ts";
+import type { Clock } from "../clock.ts";
+import {
+  createReflector,
+  hasReason,
+  resourceType,
+  type KubeClient,
+  type Reflector,
+  type ReflectorHealth,
+  type ResourceType,
+} from "../kube/index.ts";
+import type { Owners } from "./ports.ts";
+
+export const resources = {
+  lockedCronJobs: resourceType<LockedCronJob>(API_VERSION, KIND, PLURAL),
+  jobs: resourceType<Job>("batch/v1", "Job", "jobs"),
+  leases: resourceType<Lease>("coordination.k8s.io/v1", "Lease", "leases"),
+  pods: resourceType<KubeObject>("v1", "Pod", "pods"),
+};
+
+export interface Handlers<T> {
+  changed(object: T): void;
+  deleted(object: T): void;
+}
+
+export interface CachesOptions {
+  client: KubeClient;
+  clock: Clock;
+  /** Empty: all namespaces. */
+  watchNamespaces: readonly string[];
+  /** The operator's own: where the replicas' Leases are. */
+  namespace: string;
+  owners: { changed(key: Key): void; deleted(key: Key): void };
+  jobs: Handlers<Job>;
+  ledgers: Handlers<Lease>;
+  replicas: Handlers<Lease>;
+  onHealth(health: ReflectorHealth): void;
+}
+
+export interface Caches extends AsyncDisposable {
+  readonly owners: Owners & { size(): number; keys(): Iterable<Key> };
+  start(): void;
+  synced(signal: AbortSignal): Promise<void>;
+  health(): ReflectorHealth[];
+}
+
+export function createCaches(o: CachesOptions): Caches {
+  const namespaces: (string | undefined)[] =
+    o.watchNamespaces.length === 0 ? [undefined] : [...new Set(o.watchNamespaces)];
+
+  /** One reflector; `changed` is called for every object that is new or different. */
+  function watch<T extends KubeObject>(
+    type: ResourceType<T>,
+    namespace: string | undefined,
+    handlers: Handlers<T>,
+    more: { labelSelector?: string; transform?: (object: T) => T } = {},
+  ): Reflector<T> {
+    const reflector = createReflector<T>({
+      client: o.client,
+      type,
+      clock: o.clock,
+      onTrouble: o.onHealth,
+      onRecovered: o.onHealth,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...more,
+    });
+    reflector.store.subscribe({
+      added: handlers.changed,
+      updated: handlers.changed,
+      deleted: handlers.deleted,
+    });
+    return reflector;
+  }
+
+  const keyFor = ({ metadata }: KubeObject): Key => keyOf(metadata.namespace, metadata.name);
+  const owners = namespaces.map((ns) =>
+    watch(resources.lockedCronJobs, ns, {
+      changed: (object) => o.owners.changed(keyFor(object)),
+      deleted: (object) => o.owners.deleted(keyFor(object)),
+    }),
+  );
+  const others = [
+    ...namespaces.map((ns) =>
+      watch(resources.jobs, ns, o.jobs, { labelSelector: NAME_LABEL, transform: withoutSpec }),
+    ),
+    ...namespaces.map((ns) =>
+      watch(resources.leases, ns, o.ledgers, {
+        labelSelector: `${COMPONENT_LABEL}=${LEDGER_COMPONENT}`,
+      }),
+    ),
+    watch(resources.leases, o.namespace, o.replicas, {
+      labelSelector: `${COMPONENT_LABEL}=${REPLICA_COMPONENT}`,
+    }),
+  ];
+  const all: Pick<
+    Reflector<KubeObject>,
+    "start" | "synced" | "health" | typeof Symbol.asyncDispose
+  >[] = [...owners, ...others];
+
+  return {
+    owners: {
+      cached(key) {
+        for (const reflector of owners) {
+          const object = reflector.store.get(key);
+          if (object !== undefined) return object;
+        }
+        return undefined;
+      },
+      async read(key) {
+        const slash = key.indexOf("/");
+        const id = { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+        try {
+          return await o.client.get(resources.lockedCronJobs, id);
+        } catch (error) {
+          if (hasReason(error, "NotFound")) return undefined;
+          throw error;
+        }
+      },
+      size: () => owners.reduce((sum, r) => sum + r.store.size, 0),
+      *keys() {
+        for (const reflector of owners) yield* reflector.store.keys();
+      },
+    },
+    start() {
+      for (const reflector of all) reflector.start();
+    },
+    async synced(signal) {
+      await Promise.all(all.map((reflector) => reflector.synced(signal)));
+    },
+    health: () => all.map((reflector) => reflector.health()),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(all.map((reflector) => reflector[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+/** Of a Job only metadata and status are looked at; its pod template would be most of the memory. */
+function withoutSpec(job: Job): Job {
+  const { spec: _, ...rest } = job;
+  return rest;
+}

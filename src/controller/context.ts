@@ -1,0 +1,46 @@
+import type { Clock } from "../clock.ts";
+import type { AttemptBook } from "./attempts.ts";
+import type {
+  EventSink,
+  Jobs,
+  Ledgers,
+  Locks,
+  Members,
+  Observer,
+  Owners,
+  StepHook,
+} from "./ports.ts";
+
+/** Everything that the effects of a reconcile may touch. */
+export interface Context {
+  /** `<replica>/<nonce>`: one per process, never used again. */
+  process: string;
+  replica: string;
+  clock: Clock;
+  /** In [0, 1), as Math.random. */
+  random: () => number;
+  ledgers: Ledgers;
+  jobs: Jobs;
+  owners: Owners;
+  locks: Locks;
+  members: Members;
+  attempts: AttemptBook;
+  events: EventSink;
+  observe: Observer;
+  onStep: StepHook;
+  /** Prefix of lock keys; tells clusters that share a Redis apart. */
+  lockPrefix: string;
+  electionLeaseMs: number;
+}
+
+/** How a step ended: decide again on what is there now, or look again later. */
+export type StepResult =
+  | { next: "decide"; outcome: string }
+  | { next: "again"; at: number; outcome: string }
+  | { next: "retry"; error: unknown; outcome: string };
+
+export const decideAgain = (outcome: string): StepResult => ({ next: "decide", outcome });
+
+export function againIn(context: Context, ms: number, outcome: string): StepResult {
+  return { next: "again", at: context.clock.now() + ms, outcome };
+}

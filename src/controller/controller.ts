@@ -1,0 +1,274 @@
+/**
+ * The controller of one replica: wires stores, queue, reconciler, watchdog and status writer to each other, and starts
+ * and stops them in order.
+ */
+import type { Key } from "../api/names.ts";
+import type { Clock, Timers } from "../clock.ts";
+import { rankOf } from "../domain/election.ts";
+import { hasUnsettled } from "../domain/ledger.ts";
+import type { LockBackend } from "../domain/status.ts";
+import type { KubeClient, ReflectorHealth } from "../kube/index.ts";
+import { createAgenda } from "./agenda.ts";
+import { createAttemptBook } from "./attempts.ts";
+import { createCaches, resources } from "./caches.ts";
+import type { Context } from "./context.ts";
+import { createJobStore } from "./job-store.ts";
+import { createLedgerStore } from "./ledger-store.ts";
+import { createMembership } from "./membership.ts";
+import type { EventSink, Locks, Observer, StepHook } from "./ports.ts";
+import { startPulse } from "./pulse.ts";
+import { createReconciler } from "./reconciler.ts";
+import { createStatusWriter } from "./status-writer.ts";
+import { createTurns } from "./turns.ts";
+import { createWatchdog } from "./watchdog.ts";
+import { createWorkQueue, type Outcome } from "./workqueue.ts";
+
+export interface ControllerOptions {
+  client: KubeClient;
+  locks: Locks;
+  lockBackend(): LockBackend;
+  events: EventSink;
+  observe: Observer;
+  clock: Clock;
+  timers: Timers;
+  random: () => number;
+  replica: string;
+  process: string;
+  podName: string | undefined;
+  namespace: string;
+  watchNamespaces: readonly string[];
+  lockPrefix: string;
+  workers: number;
+  rankDelayMs: number;
+  electionLeaseMs: number;
+  takeOverAfterMs: number;
+  membershipLeaseSeconds: number;
+  hooks: {
+    watchHealth(health: ReflectorHealth): void;
+    membershipHealth(trouble: string | undefined): void;
+    queueOutcome(outcome: Outcome, seconds: number): void;
+    queueStuck(key: Key, runMs: number): void;
+    pulse(): void;
+  };
+  onStep?: StepHook;
+}
+
+export interface ControllerStats {
+  lockedCronJobs: number;
+  queued: number;
+  replicas: number;
+  locksHeld: number;
+  pulseAt: number;
+}
+
+export interface Controller {
+  /** Begins to watch; ticks are taken once every cache is complete. Resolves then. */
+  start(signal: AbortSignal): Promise<void>;
+  /** Takes no more ticks, lets what is in flight come to its end, hands the rest over. */
+  stop(graceMs: number): Promise<{ unfinished: Key[] }>;
+  /** The lock backend changed: every status says so. */
+  lockBackendChanged(): void;
+  stats(): ControllerStats;
+}
+
+/** Ticks first, then the follow-ups of launches, then what watches report. */
+const PRIORITY = { due: 100, dueLater: 90, followUp: 20, watch: 10 };
+const STATUS_WORKERS = 4;
+const STATUS_DELAY_MS = 300;
+
+export function createController(o: ControllerOptions): Controller {
+  const { client, clock, timers, random } = o;
+  const onStep: StepHook = o.onStep ?? (() => Promise.resolve());
+  const agenda = createAgenda();
+  let dueAtOnce = 1;
+  let started = false;
+  let pulseAt = clock.now();
+  let pulse: { stop(): Promise<void> } | undefined;
+
+  const changed = (key: Key): void => {
+    if (started) queue.add(key, { priority: PRIORITY.watch });
+  };
+  const ledgers = createLedgerStore({
+    client,
+    leases: resources.leases,
+    clock,
+    onChange: changed,
+  });
+  const jobs = createJobStore({
+    client,
+    jobs: resources.jobs,
+    pods: resources.pods,
+    onChange: changed,
+  });
+  const membership = createMembership({
+    client,
+    clock,
+    timers,
+    leases: resources.leases,
+    pods: resources.pods,
+    namespace: o.namespace,
+    replica: o.replica,
+    podName: o.podName,
+    process: o.process,
+    leaseSeconds: o.membershipLeaseSeconds,
+    onHealth: o.hooks.membershipHealth,
+    onChange: () => {
+      if (started) for (const key of ledgers.withRuns()) changed(key);
+    },
+  });
+  const caches = createCaches({
+    client,
+    clock,
+    namespace: o.namespace,
+    watchNamespaces: o.watchNamespaces,
+    owners: {
+      changed(key) {
+        changed(key);
+        statusQueue.addAfter(key, STATUS_DELAY_MS);
+      },
+      deleted(key) {
+        agenda.delete(key);
+        changed(key);
+      },
+    },
+    jobs: { changed: jobs.observe, deleted: jobs.observeDeleted },
+    ledgers: { changed: ledgers.observe, deleted: ledgers.observeDeleted },
+    replicas: { changed: membership.observe, deleted: membership.observeDeleted },
+    onHealth: o.hooks.watchHealth,
+  });
+  const attempts = createAttemptBook({ process: o.process, clock, members: membership });
+  const context: Context = {
+    process: o.process,
+    replica: o.replica,
+    clock,
+    random,
+    ledgers,
+    jobs,
+    owners: caches.owners,
+    locks: o.locks,
+    members: membership,
+    attempts,
+    events: o.events,
+    observe: o.observe,
+    onStep,
+    lockPrefix: o.lockPrefix,
+    electionLeaseMs: o.electionLeaseMs,
+  };
+  const turns = createTurns({
+    process: o.process,
+    clock,
+    members: membership,
+    takeOverAfterMs: o.takeOverAfterMs,
+  });
+  const reconciler = createReconciler({
+    context,
+    turns,
+    agenda,
+    rankDelayMs: o.rankDelayMs,
+    dueAtOnce: () => dueAtOnce,
+    onSettled: (key) => statusQueue.addAfter(key, STATUS_DELAY_MS),
+  });
+  const queue = createWorkQueue({
+    reconcile: reconciler.reconcile,
+    concurrency: o.workers,
+    clock,
+    timers,
+    random,
+    hooks: {
+      onOutcome: (_, outcome, { runMs }) => o.hooks.queueOutcome(outcome, runMs / 1000),
+      onStuck: o.hooks.queueStuck,
+    },
+  });
+  const statusWriter = createStatusWriter({
+    client,
+    lockedCronJobs: resources.lockedCronJobs,
+    owners: caches.owners,
+    ledgers,
+    members: membership,
+    clock,
+    replica: o.replica,
+    lockBackend: o.lockBackend,
+    busy: () => queue.stats().queued > 0,
+    onStep,
+  });
+  const statusQueue = createWorkQueue({
+    reconcile: statusWriter.reconcile,
+    concurrency: STATUS_WORKERS,
+    clock,
+    timers,
+    random,
+  });
+  const watchdog = createWatchdog({
+    ledgers,
+    owners: caches.owners,
+    locks: o.locks,
+    members: membership,
+    events: o.events,
+    observe: o.observe,
+    clock,
+    timers,
+    replica: o.replica,
+  });
+
+  /** The ticks that this replica is first in line for go first: the others may never need us. */
+  function sweep(): void {
+    pulseAt = clock.now();
+    o.hooks.pulse();
+    if (!started) return;
+    const keys = agenda.due(pulseAt);
+    if (keys.length === 0) return;
+    dueAtOnce = keys.length;
+    const members = membership.live();
+    for (const key of keys) {
+      const first = rankOf(o.replica, members, key) === 0;
+      queue.add(key, { priority: first ? PRIORITY.due : PRIORITY.dueLater });
+    }
+  }
+
+  return {
+    async start(signal) {
+      pulse = startPulse(sweep);
+      caches.start();
+      await Promise.all([membership.start(), caches.synced(signal)]);
+      started = true;
+      const keys = new Set([...caches.owners.keys(), ...ledgers.keys(), ...jobs.keys()]);
+      for (const key of keys) queue.add(key, { priority: PRIORITY.watch });
+      watchdog.start();
+    },
+    async stop(graceMs) {
+      started = false;
+      await pulse?.stop();
+      const until = clock.monotonic() + graceMs;
+      const unfinished = await queue.drain(graceMs);
+      await statusQueue.drain(Math.max(0, until - clock.monotonic()));
+      await watchdog[Symbol.asyncDispose]();
+      // ORDER: a process that has left an attempt unsettled keeps its Lease: only by it can its death be proven.
+      if (hasOwnUnsettled()) await membership[Symbol.asyncDispose]();
+      else await membership.resign();
+      await caches[Symbol.asyncDispose]();
+      return { unfinished };
+    },
+    lockBackendChanged() {
+      for (const key of caches.owners.keys()) statusQueue.addAfter(key, 2_000 + random() * 3_000);
+    },
+    stats: () => ({
+      lockedCronJobs: caches.owners.size(),
+      queued: queue.stats().queued,
+      replicas: membership.live().length,
+      locksHeld: watchdog.held(),
+      pulseAt,
+    }),
+  };
+
+  function hasOwnUnsettled(): boolean {
+    for (const key of ledgers.withRuns()) {
+      const contents = ledgers.cached(key)?.contents;
+      if (contents?.state !== "present") continue;
+      const mine = contents.ledger.runs.some(
+        (r) => hasUnsettled(r) && r.attempts.some((a) => a.by === o.process && !a.settled),
+      );
+      if (mine) return true;
+    }
+    return false;
+  }
+}

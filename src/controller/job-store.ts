@@ -1,0 +1,139 @@
+/** The Jobs of our LockedCronJobs: what the watch tells, and what this process has created or looked at since. */
+import { LAUNCH_FINALIZER, NAME_LABEL, keyOf, splitKey, type Key } from "../api/names.ts";
+import type { Job, KubeObject } from "../api/types.ts";
+import { viewOf, type JobView } from "../domain/job.ts";
+import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
+import type { Jobs } from "./ports.ts";
+import { isNewer } from "./versions.ts";
+
+export interface JobStore extends Jobs {
+  observe(job: Job): void;
+  observeDeleted(job: Job): void;
+  keys(): Iterable<Key>;
+}
+
+const NONE: readonly JobView[] = [];
+
+/** `<name>-<number>`, as jobName() makes it. */
+function ownerOfJobName(jobName: string): string {
+  return jobName.slice(0, jobName.lastIndexOf("-"));
+}
+
+export function createJobStore(o: {
+  client: KubeClient;
+  jobs: ResourceType<Job>;
+  pods: ResourceType<KubeObject>;
+  onChange(key: Key): void;
+}): JobStore {
+  const known = new Map<Key, Map<string, JobView>>();
+
+  const keyOfJob = (job: Job): Key | undefined => {
+    const name = job.metadata.labels?.[NAME_LABEL];
+    return name === undefined ? undefined : keyOf(job.metadata.namespace, name);
+  };
+
+  function learn(job: Job): { view: JobView; key: Key | undefined } {
+    const view = viewOf(job);
+    const key = keyOfJob(job);
+    if (key === undefined) return { view, key };
+    let jobs = known.get(key);
+    if (jobs === undefined) known.set(key, (jobs = new Map()));
+    const old = jobs.get(view.name);
+    if (old === undefined || isNewer(view.resourceVersion, old.resourceVersion)) {
+      jobs.set(view.name, view);
+    }
+    return { view, key };
+  }
+
+  function unlearn(key: Key, name: string): void {
+    const jobs = known.get(key);
+    jobs?.delete(name);
+    if (jobs?.size === 0) known.delete(key);
+  }
+
+  return {
+    cached(key) {
+      const jobs = known.get(key);
+      return jobs === undefined ? NONE : [...jobs.values()];
+    },
+    keys: () => known.keys(),
+    observe(job) {
+      const { key } = learn(job);
+      if (key !== undefined) o.onChange(key);
+    },
+    observeDeleted(job) {
+      const key = keyOfJob(job);
+      if (key === undefined) return;
+      if (known.get(key)?.get(job.metadata.name)?.uid === job.metadata.uid) {
+        unlearn(key, job.metadata.name);
+      }
+      o.onChange(key);
+    },
+    async read(namespace, name) {
+      try {
+        return learn(await o.client.get(o.jobs, { namespace, name })).view;
+      } catch (error) {
+        if (!hasReason(error, "NotFound")) throw error;
+        unlearn(keyOf(namespace, ownerOfJobName(name)), name);
+        return undefined;
+      }
+    },
+    async list(key) {
+      const { namespace, name } = splitKey(key);
+      const { items } = await o.client.list(o.jobs, {
+        namespace,
+        labelSelector: `${NAME_LABEL}=${name}`,
+      });
+      return items.map((job) => learn(job).view);
+    },
+    async create(job) {
+      return learn(await o.client.create(o.jobs, job as Job, { priority: "high" })).view;
+    },
+    async dropFinalizer(job) {
+      // A strategic merge patch takes one value off the list, whatever else others have put on it; the uid makes sure
+      // that it is still the same Job.
+      const body = {
+        metadata: { uid: job.uid, "$deleteFromPrimitiveList/finalizers": [LAUNCH_FINALIZER] },
+      };
+      try {
+        learn(
+          await o.client.patch(
+            o.jobs,
+            { namespace: job.namespace, name: job.name },
+            { type: "strategic", body },
+          ),
+        );
+      } catch (error) {
+        if (!hasReason(error, "NotFound", "Conflict")) throw error;
+        // Gone, or gone and made anew by somebody else: the cache learns what is there now.
+        await this.read(job.namespace, job.name);
+      }
+    },
+    async delete(job) {
+      try {
+        await o.client.delete(
+          o.jobs,
+          { namespace: job.namespace, name: job.name },
+          { preconditions: { uid: job.uid }, propagationPolicy: "Background" },
+        );
+      } catch (error) {
+        if (!hasReason(error, "NotFound", "Conflict")) throw error;
+        await this.read(job.namespace, job.name);
+        return;
+      }
+      // It may take the garbage collector a while; until the watch says so it counts as on its way out.
+      const jobs = known.get(keyOf(job.namespace, ownerOfJobName(job.name)));
+      const view = jobs?.get(job.name);
+      if (view?.uid === job.uid) jobs?.set(job.name, { ...view, deleting: true });
+    },
+    async hasLivePods(namespace, jobUid) {
+      const { items } = await o.client.list(o.pods, {
+        namespace,
+        labelSelector: `batch.kubernetes.io/controller-uid=${jobUid}`,
+        fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
+        metadataOnly: true,
+      });
+      return items.length > 0;
+    },
+  };
+}

@@ -1,0 +1,265 @@
+/**
+ * The launch of one tick: elect, CLAIM, create. The order of the effects in this file is what the guarantees rest on;
+ * the crash windows between them are marked, and test/controller kills the process in each.
+ */
+import { EventReason, Reason } from "../api/reasons.ts";
+import { jobName, keyOf } from "../api/names.ts";
+import type { LockedCronJob } from "../api/types.ts";
+import { backoffMs } from "../domain/backoff.ts";
+import { buildJob, type JobView } from "../domain/job.ts";
+import {
+  addAttempt,
+  claim,
+  findRun,
+  recordRefusal,
+  type Decision,
+  type Ledger,
+  type Run,
+} from "../domain/ledger.ts";
+import type { Schedule } from "../domain/schedule/index.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { casLost, entryOf } from "./cas.ts";
+import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import type { LedgerRecord } from "./ports.ts";
+
+/** After a lost election: about one round of the winner's claim, ms. */
+const HELD_RETRY_MS = 60;
+/** Between looks for a quorum when the policy is to wait for it, ms. */
+const QUORUM_RETRY_MS = 1_000;
+const REFUSAL_BACKOFF = { baseMs: 1_000, maxMs: 300_000 };
+
+export interface Tick {
+  tick: number;
+  missed: number;
+  reason: Reason;
+  message: string;
+  rank: number;
+}
+
+/** Steps 3 to 5 of the launch protocol for a tick that is due and that the policy allows. */
+export async function launch(
+  c: Context,
+  owner: LockedCronJob,
+  schedule: Schedule,
+  record: LedgerRecord,
+  ledger: Ledger,
+  t: Tick,
+): Promise<StepResult> {
+  const key = keyOf(owner.metadata.namespace, owner.metadata.name);
+  const name = jobName(owner.metadata.name, t.tick, schedule.subMinute);
+  const runId = `${name}.${owner.metadata.uid.slice(0, 8)}`;
+  const lockKey = lockKeyOf(c, owner, t.tick);
+  const lockValue = `${runId}#${Math.floor(c.random() * 2 ** 48).toString(36)}`;
+
+  const begun = c.clock.monotonic();
+  const election = await c.locks.tryAcquire(lockKey, lockValue, c.electionLeaseMs);
+  c.observe.elected({
+    key,
+    tick: t.tick,
+    outcome: election.outcome,
+    ms: c.clock.monotonic() - begun,
+  });
+  if (election.outcome === "held") {
+    return againIn(c, HELD_RETRY_MS * (0.5 + c.random()), "another replica is elected");
+  }
+  if (election.outcome === "noQuorum" && owner.spec.lock?.onQuorumLoss === "Wait") {
+    return againIn(c, QUORUM_RETRY_MS, "no quorum: waiting, as lock.onQuorumLoss says");
+  }
+  const giveUp = (): void => {
+    if (election.outcome === "won") void c.locks.release(lockKey, lockValue, c.electionLeaseMs);
+  };
+  // CRASH WINDOW elected -> claimed: nothing happened yet; the lock's short lease runs out and another one is elected.
+  await c.onStep("elected", key);
+  if (election.outcome === "won" && !election.isValid()) {
+    giveUp();
+    return decideAgain("the election ran out before the claim");
+  }
+
+  const claimed = claim(ledger, {
+    tick: t.tick,
+    runId,
+    jobName: name,
+    lockKey,
+    lockValue,
+    by: c.process,
+    why: t.reason,
+    missed: t.missed,
+    decisions: supersededBy(c, t),
+  });
+  let written: LedgerRecord;
+  try {
+    written = await c.ledgers.write(record, claimed);
+  } catch (error) {
+    giveUp();
+    return casLost(c, key, error);
+  }
+  if (t.missed > 0) c.observe.missed({ key, reason: Reason.Superseded, count: t.missed });
+  // CRASH WINDOW claimed -> created: the claim says so, and any replica takes it over.
+  await c.onStep("claimed", key);
+
+  const run = findRun(claimed, runId) as Run;
+  return send(c, owner, schedule, written, run, 1, t.rank);
+}
+
+/**
+ * EXACTLY ONE POST PER ATTEMPT: whatever comes of it, this attempt never leaves again. An unknown outcome is resolved by
+ * looking for the Job and, if there is none, by a new attempt in the ledger.
+ */
+export async function send(
+  c: Context,
+  owner: LockedCronJob,
+  schedule: Schedule,
+  record: LedgerRecord,
+  run: Run,
+  n: number,
+  rank: number,
+): Promise<StepResult> {
+  const key = keyOf(owner.metadata.namespace, owner.metadata.name);
+  c.attempts.sending(run.runId, n);
+  let job: JobView;
+  try {
+    job = await c.jobs.create(buildJob(owner, run, n, schedule.timestamp(run.tick)));
+  } catch (error) {
+    return createFailed(c, owner, record, run, n, error);
+  }
+  c.attempts.answered(run.runId, n);
+  c.observe.jobCreate("created");
+  c.observe.launched({ key, tick: run.tick, latencyMs: c.clock.now() - run.tick, rank });
+  c.events.event(owner, "Normal", EventReason.SuccessfulCreate, `Created job ${job.name}`);
+  // CRASH WINDOW created -> started: the finalizer keeps the Job, any replica records it.
+  await c.onStep("created", key);
+  return { next: "again", at: c.clock.now(), outcome: "created" };
+}
+
+/** An open claim that brought no Job: look for it, then authorise one more POST by compare-and-set, then send it. */
+export async function takeOver(
+  c: Context,
+  owner: LockedCronJob,
+  schedule: Schedule,
+  record: LedgerRecord,
+  ledger: Ledger,
+  run: Run,
+  rank: number,
+): Promise<StepResult> {
+  const key = keyOf(owner.metadata.namespace, owner.metadata.name);
+  // ORDER: look only after the ledger version was read that the compare-and-set below insists on.
+  const job = await c.jobs.read(owner.metadata.namespace, run.jobName);
+  if (job !== undefined) return found(c, owner, record, run, job);
+  const next = addAttempt(ledger, run.runId, c.process);
+  let written: LedgerRecord;
+  try {
+    written = await c.ledgers.write(record, next.ledger);
+  } catch (error) {
+    return casLost(c, key, error);
+  }
+  const before = run.attempts.at(-1)?.by;
+  if (before !== undefined && before !== c.process) {
+    c.observe.takeover();
+    c.events.event(
+      owner,
+      "Normal",
+      EventReason.TakenOver,
+      `Took over the launch of job ${run.jobName} from ${before.split("/")[0]} (attempt ${next.n})`,
+    );
+  }
+  await c.onStep("claimed", key);
+  const fresh = findRun(next.ledger, run.runId) as Run;
+  return send(c, owner, schedule, written, fresh, next.n, rank);
+}
+
+async function createFailed(
+  c: Context,
+  owner: LockedCronJob,
+  record: LedgerRecord,
+  run: Run,
+  n: number,
+  error: unknown,
+): Promise<StepResult> {
+  if (!isKubeError(error) || error.outcome === "unknown") {
+    c.observe.jobCreate("unknown");
+    return { next: "retry", error, outcome: "the answer was lost" };
+  }
+  if (error.status === 0 || error.status === 429) {
+    // It surely never arrived, so this same attempt may still be sent.
+    c.attempts.notSent(run.runId, n);
+    return { next: "retry", error, outcome: "not sent" };
+  }
+  c.attempts.answered(run.runId, n);
+  if (error.reason === "AlreadyExists") {
+    const job = await c.jobs.read(owner.metadata.namespace, run.jobName);
+    // Gone again: the next decision makes a new attempt.
+    if (job === undefined) return decideAgain("the job of that name has just gone");
+    return found(c, owner, record, run, job, n);
+  }
+  c.observe.jobCreate("refused");
+  c.events.event(
+    owner,
+    "Warning",
+    EventReason.FailedCreate,
+    `Error creating job: ${error.message}`,
+  );
+  return refuse(c, owner, record, run, n, { reason: error.reason, message: error.message });
+}
+
+/** A Job of the run's name is there. Ours: the next decision records it. Somebody else's: the tick waits and says so. */
+function found(
+  c: Context,
+  owner: LockedCronJob,
+  record: LedgerRecord,
+  run: Run,
+  job: JobView,
+  answered?: number,
+): Promise<StepResult> | StepResult {
+  if (job.runId === run.runId && job.ownerUid === owner.metadata.uid) {
+    c.observe.jobCreate("exists");
+    return decideAgain("the job exists");
+  }
+  const message = `Job ${job.name} exists and is not of this LockedCronJob: rename or delete it`;
+  c.observe.jobCreate("foreign");
+  c.events.event(owner, "Warning", EventReason.ForeignJob, message);
+  const refusal = { reason: Reason.ForeignJob, message };
+  return refuse(c, owner, record, run, answered ?? run.attempts.at(-1)?.n ?? 1, refusal);
+}
+
+async function refuse(
+  c: Context,
+  owner: LockedCronJob,
+  record: LedgerRecord,
+  run: Run,
+  n: number,
+  refusal: { reason: string; message: string },
+): Promise<StepResult> {
+  const key = keyOf(owner.metadata.namespace, owner.metadata.name);
+  if (record.contents.state !== "present") return decideAgain("refused");
+  const count = (run.refusal?.count ?? 0) + 1;
+  const retryAt = c.clock.now() + backoffMs(count, REFUSAL_BACKOFF.baseMs, REFUSAL_BACKOFF.maxMs);
+  const mine = run.attempts.find((a) => a.n === n)?.by === c.process;
+  if (!mine) return againIn(c, 5_000, "a foreign job is in the way");
+  try {
+    await c.ledgers.write(
+      record,
+      recordRefusal(record.contents.ledger, run.runId, n, { ...refusal, retryAt }),
+    );
+  } catch (error) {
+    return casLost(c, key, error);
+  }
+  return decideAgain(`refused: ${refusal.reason}`);
+}
+
+/** One lock per LockedCronJob; with policy Allow, whose runs do not exclude each other, one per tick. */
+export function lockKeyOf(
+  c: Pick<Context, "lockPrefix">,
+  owner: LockedCronJob,
+  tick: number,
+): string {
+  const { namespace, name } = owner.metadata;
+  const perTick = owner.spec.concurrencyPolicy === "Allow" ? `@${tick / 1000}` : "";
+  return `${c.lockPrefix}:${namespace}/${name}${perTick}`;
+}
+
+/** What the ledger says of the earlier ticks that this one stands for. */
+function supersededBy(c: Context, t: Tick): Decision[] {
+  if (t.missed === 0) return [];
+  const message = `${t.missed} earlier tick${t.missed === 1 ? "" : "s"} did not run: only the latest one is caught up`;
+  return [entryOf(c, t.tick, "Missed", Reason.Superseded, message)];
+}

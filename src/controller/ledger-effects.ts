@@ -1,0 +1,136 @@
+/** Effects on a ledger as a whole: made, handed over, rebased, a missed tick recorded. */
+import { keyOf } from "../api/names.ts";
+import { EventReason, Reason } from "../api/reasons.ts";
+import type { LockedCronJob } from "../api/types.ts";
+import { MAX_COUNTED, scheduleText, ticksFrom, type Action } from "../domain/decide/index.ts";
+import type { JobView } from "../domain/job.ts";
+import { hasUnsettled, miss, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
+import { parseSchedule } from "../domain/schedule/index.ts";
+import { casLost, entryOf, writeLedger } from "./cas.ts";
+import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import type { LedgerRecord } from "./ports.ts";
+
+type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
+
+/**
+ * Makes the ledger. Everything it would have known is taken from what is there: the status, the Jobs. Reads are live,
+ * so that a replica with an old cache does not begin the past anew.
+ */
+export async function initLedger(c: Context, key: string): Promise<StepResult> {
+  const owner = await c.owners.read(key);
+  if (owner === undefined) return againIn(c, 1_000, "the LockedCronJob is gone");
+  const current = await c.ledgers.read(key);
+  const old = current?.contents.state === "present" ? current.contents.ledger : undefined;
+  if (old?.owner === owner.metadata.uid) return decideAgain("exists");
+  const jobs = (await c.jobs.list(key)).filter((j) => j.ownerUid === owner.metadata.uid);
+  const status = parseTime(owner.status?.lastScheduleTime);
+  const lastTick = Math.max(0, status, ...jobs.map((j) => j.tick ?? 0));
+  const ledger = newLedger({
+    owner: owner.metadata.uid,
+    schedule: scheduleText(owner),
+    anchor: Date.parse(owner.metadata.creationTimestamp),
+    lastTick,
+    ...(lastTick === 0 ? {} : { lastLaunched: lastTick }),
+    token: Math.max(
+      current?.token ?? 0,
+      owner.status?.token ?? 0,
+      ...jobs.map((j) => j.token ?? 0),
+    ),
+    runs: [...pendingOf(old), ...jobs.flatMap((j) => runOf(j) ?? [])],
+  });
+  try {
+    await (current === undefined
+      ? c.ledgers.create(owner, ledger)
+      : c.ledgers.write(current, ledger, owner));
+  } catch (error) {
+    return casLost(c, key, error);
+  }
+  return decideAgain("created");
+}
+
+/** A namesake's runs of which a POST may still arrive: to forget them would let their finalizers go too early. */
+function pendingOf(old: Ledger | undefined): Run[] {
+  return (old?.runs ?? [])
+    .filter(hasUnsettled)
+    .map((r) => ({ ...r, of: r.of ?? old?.owner ?? "" }));
+}
+
+/** A run as its Job tells of it; finished ones are history. */
+function runOf(job: JobView): Run | undefined {
+  const { tick, runId, token, lockKey, lockValue, attempt = 1 } = job;
+  if (job.outcome !== undefined && !job.hasLaunchFinalizer) return undefined;
+  if (tick === undefined || runId === undefined || token === undefined) return undefined;
+  return {
+    tick,
+    runId,
+    token,
+    jobName: job.name,
+    lockKey: lockKey ?? "",
+    lockValue: lockValue ?? "",
+    attempts: [{ n: attempt, by: "unknown/rebuilt", settled: true }],
+    why: Reason.LedgerMissing,
+    jobUID: job.uid,
+  };
+}
+
+/** An edited schedule: ticks count from now on. What was due by the old one and did not run is recorded. */
+export async function rebase(
+  c: Context,
+  key: string,
+  record: LedgerRecord,
+  ledger: Ledger,
+  action: Of<"rebase">,
+): Promise<StepResult> {
+  const now = c.clock.now();
+  const [expression, timeZone] = JSON.parse(ledger.schedule) as [string, string | null];
+  const old = parseSchedule(expression, { timeZone: timeZone ?? undefined });
+  const from = ticksFrom(ledger);
+  const last = old.ok ? old.schedule.lastFire(from, now) : null;
+  let next: Ledger = { ...ledger, schedule: action.schedule, anchor: now };
+  const count = old.ok && last !== null ? old.schedule.countFires(from, now, MAX_COUNTED) : 0;
+  if (last !== null) {
+    next = miss(
+      next,
+      last,
+      count,
+      entryOf(
+        c,
+        last,
+        "Missed",
+        Reason.ScheduleChanged,
+        "due by the old schedule when it was edited",
+      ),
+    );
+  }
+  const lost = await writeLedger(c, key, record, next);
+  if (lost !== undefined) return lost;
+  if (count > 0) c.observe.missed({ key, reason: Reason.ScheduleChanged, count });
+  return decideAgain("rebased");
+}
+
+export async function recordMiss(
+  c: Context,
+  owner: LockedCronJob,
+  record: LedgerRecord,
+  ledger: Ledger,
+  action: Of<"miss">,
+  said: { reason: Reason; message: string },
+): Promise<StepResult> {
+  const key = keyOf(owner.metadata.namespace, owner.metadata.name);
+  const entry = entryOf(c, action.tick, "Missed", said.reason, said.message);
+  const lost = await writeLedger(c, key, record, miss(ledger, action.tick, action.count, entry));
+  if (lost !== undefined) return lost;
+  c.observe.missed({ key, reason: said.reason, count: action.count });
+  c.events.event(
+    owner,
+    "Warning",
+    EventReason.MissSchedule,
+    `Missed scheduled time to start a job: ${new Date(action.tick).toUTCString()}`,
+  );
+  return decideAgain("missed");
+}
+
+function parseTime(text: string | undefined): number {
+  const ms = text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(ms) ? 0 : ms;
+}

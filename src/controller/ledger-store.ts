@@ -1,0 +1,181 @@
+/**
+ * Ledgers kept in Leases. The newest version that this process knows of is the truth it decides on, be it from the
+ * watch or from its own writes; the API server's compare-and-set makes up for every version it does not know of.
+ */
+import {
+  API_VERSION,
+  COMPONENT_LABEL,
+  KIND,
+  LAUNCH_FINALIZER,
+  LEDGER_ANNOTATION,
+  LEDGER_COMPONENT,
+  NAME_LABEL,
+  keyOf,
+  ledgerName,
+  nameOfLedger,
+  splitKey,
+  type Key,
+} from "../api/names.ts";
+import type { Lease, LockedCronJob, OwnerReference } from "../api/types.ts";
+import type { Clock } from "../clock.ts";
+import type { LedgerState } from "../domain/decide/index.ts";
+import { mustStay, parseLedger, serializeLedger, type Ledger } from "../domain/ledger.ts";
+import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
+import type { LedgerRecord, Ledgers } from "./ports.ts";
+import { isNewer } from "./versions.ts";
+
+interface Known extends LedgerRecord {
+  lease: Lease;
+}
+
+export interface LedgerStore extends Ledgers {
+  /** From the watch. */
+  observe(lease: Lease): void;
+  observeDeleted(lease: Lease): void;
+  keys(): Iterable<Key>;
+  /** Keys of ledgers that have an open run. */
+  withRuns(): Iterable<Key>;
+}
+
+export function createLedgerStore(o: {
+  client: KubeClient;
+  leases: ResourceType<Lease>;
+  clock: Clock;
+  onChange(key: Key): void;
+}): LedgerStore {
+  const known = new Map<Key, Known>();
+  const withRuns = new Set<Key>();
+
+  function learn(lease: Lease): Known | undefined {
+    const name = nameOfLedger(lease.metadata.name);
+    if (name === undefined) return undefined;
+    const key = keyOf(lease.metadata.namespace, name);
+    const old = known.get(key);
+    if (old !== undefined && !isNewer(lease.metadata.resourceVersion, old.resourceVersion)) {
+      return old;
+    }
+    const record: Known = {
+      namespace: lease.metadata.namespace,
+      name,
+      uid: lease.metadata.uid,
+      resourceVersion: lease.metadata.resourceVersion,
+      contents: contentsOf(lease),
+      token: lease.spec?.leaseTransitions ?? 0,
+      lease,
+    };
+    known.set(key, record);
+    const open = record.contents.state === "present" && record.contents.ledger.runs.length > 0;
+    if (open) withRuns.add(key);
+    else withRuns.delete(key);
+    return record;
+  }
+
+  function unlearn(key: Key, uid: string | undefined): void {
+    if (uid !== undefined && known.get(key)?.uid !== uid) return;
+    known.delete(key);
+    withRuns.delete(key);
+  }
+
+  return {
+    cached: (key) => known.get(key),
+    keys: () => known.keys(),
+    withRuns: () => withRuns,
+    observe(lease) {
+      const record = learn(lease);
+      if (record !== undefined) o.onChange(keyOf(record.namespace, record.name));
+    },
+    observeDeleted(lease) {
+      const name = nameOfLedger(lease.metadata.name);
+      if (name === undefined) return;
+      const key = keyOf(lease.metadata.namespace, name);
+      unlearn(key, lease.metadata.uid);
+      o.onChange(key);
+    },
+    async read(key) {
+      const { namespace, name } = splitKey(key);
+      try {
+        return learn(await o.client.get(o.leases, { namespace, name: ledgerName(name) }));
+      } catch (error) {
+        if (!hasReason(error, "NotFound")) throw error;
+        unlearn(key, undefined);
+        return undefined;
+      }
+    },
+    async create(owner, ledger) {
+      const { namespace, name } = owner.metadata;
+      const lease = {
+        apiVersion: "coordination.k8s.io/v1",
+        kind: "Lease",
+        metadata: {
+          name: ledgerName(name),
+          namespace,
+          labels: { [NAME_LABEL]: name, [COMPONENT_LABEL]: LEDGER_COMPONENT },
+          ownerReferences: [referenceTo(owner)],
+        },
+      };
+      const body = withLedger(lease as unknown as Lease, ledger, o.clock.now());
+      return own(learn(await o.client.create(o.leases, body)));
+    },
+    async write(record, ledger, owner) {
+      const { lease } = record as Known;
+      const metadata =
+        owner === undefined
+          ? lease.metadata
+          : { ...lease.metadata, ownerReferences: [referenceTo(owner)] };
+      const body = withLedger({ ...lease, metadata }, ledger, o.clock.now());
+      return own(learn(await o.client.update(o.leases, body, { priority: "high" })));
+    },
+  };
+}
+
+/** The API server has just answered with our own Lease. */
+function own(record: LedgerRecord | undefined): LedgerRecord {
+  if (record === undefined) throw new Error("the API server answered with another Lease");
+  return record;
+}
+
+function contentsOf(lease: Lease): LedgerState {
+  const parsed = parseLedger(lease.metadata.annotations?.[LEDGER_ANNOTATION]);
+  if (parsed.ok) return { state: "present", ledger: parsed.ledger };
+  return parsed.reason === "newer"
+    ? { state: "newer", message: parsed.message }
+    : { state: "orphan", why: "garbled" };
+}
+
+/**
+ * The Lease that carries this ledger. The finalizer keeps it while it alone knows of POSTs that may still arrive: a
+ * ledger that is deleted earlier (by garbage collection, with its namespace, by hand) could let a tick run twice.
+ */
+function withLedger(lease: Lease, ledger: Ledger, now: number): Lease {
+  const others = (lease.metadata.finalizers ?? []).filter((f) => f !== LAUNCH_FINALIZER);
+  const newest = ledger.runs.at(-1);
+  return {
+    ...lease,
+    metadata: {
+      ...lease.metadata,
+      annotations: { ...lease.metadata.annotations, [LEDGER_ANNOTATION]: serializeLedger(ledger) },
+      finalizers: mustStay(ledger) ? [...others, LAUNCH_FINALIZER] : others,
+    },
+    spec: {
+      ...lease.spec,
+      holderIdentity: newest === undefined ? null : newest.runId,
+      leaseTransitions: ledger.token,
+      renewTime: microTime(now),
+    },
+  };
+}
+
+function referenceTo({ metadata }: LockedCronJob): OwnerReference {
+  return {
+    apiVersion: API_VERSION,
+    kind: KIND,
+    name: metadata.name,
+    uid: metadata.uid,
+    controller: true,
+  };
+}
+
+/** metav1.MicroTime: RFC 3339 with six digits. */
+export function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace("Z", "000Z");
+}

@@ -1,0 +1,126 @@
+/**
+ * What the controller needs of the world, in its own words. The operator plugs in the API server, Redis, winston and
+ * prom-client; the model test plugs in a scripted world and explores every interleaving.
+ */
+import type { EventReason, Reason } from "../api/reasons.ts";
+import type { Job, KubeObject, LockedCronJob } from "../api/types.ts";
+import type { Decision as LedgerDecision, Ledger } from "../domain/ledger.ts";
+import type { LedgerState } from "../domain/decide/index.ts";
+import type { JobView } from "../domain/job.ts";
+
+/** One version of a ledger. Writing needs it, so that nobody can write on top of what he has not read. */
+export interface LedgerRecord {
+  namespace: string;
+  /** Of the LockedCronJob. */
+  name: string;
+  uid: string;
+  resourceVersion: string;
+  contents: LedgerState;
+  /** The Lease's leaseTransitions: goes on even when the contents are lost. */
+  token: number;
+}
+
+/**
+ * Ledgers by compare-and-set. Errors are KubeErrors: `Conflict` when somebody else was first, `AlreadyExists` on create;
+ * with outcome `unknown` the write may have happened.
+ */
+export interface Ledgers {
+  /** The newest version that this process has seen, its own writes included. */
+  cached(key: string): LedgerRecord | undefined;
+  /** Linearizable. */
+  read(key: string): Promise<LedgerRecord | undefined>;
+  create(owner: LockedCronJob, ledger: Ledger): Promise<LedgerRecord>;
+  /** PUT with resourceVersion and uid. With `owner` the Lease is handed to it (the ledger was a namesake's). */
+  write(record: LedgerRecord, ledger: Ledger, owner?: LockedCronJob): Promise<LedgerRecord>;
+}
+
+export interface Jobs {
+  /** The Jobs of this LockedCronJob that the process has seen, its own creations included. */
+  cached(key: string): readonly JobView[];
+  /** Linearizable; also finds a Job that is not ours. The cache learns of what it finds, also of nothing. */
+  read(namespace: string, name: string): Promise<JobView | undefined>;
+  /** Linearizable. */
+  list(key: string): Promise<JobView[]>;
+  /** Exactly one POST, never repeated by anyone below. */
+  create(job: Omit<Job, "metadata"> & { metadata: object }): Promise<JobView>;
+  /** Removes our finalizer and no other; gone already is fine. */
+  dropFinalizer(job: JobView): Promise<void>;
+  delete(job: JobView): Promise<void>;
+  /** Linearizable: whether a pod of this Job is neither terminal nor deleted. */
+  hasLivePods(namespace: string, jobUid: string): Promise<boolean>;
+}
+
+export interface Owners {
+  cached(key: string): LockedCronJob | undefined;
+  /** Linearizable. */
+  read(key: string): Promise<LockedCronJob | undefined>;
+}
+
+export type ElectionOutcome = "won" | "held" | "noQuorum";
+
+/** The quorum lock as elections and runs use it. None of it rejects. */
+export interface Locks {
+  tryAcquire(
+    key: string,
+    value: string,
+    leaseMs: number,
+  ): Promise<{ outcome: ElectionOutcome; isValid(): boolean }>;
+  extendMany(
+    entries: readonly { key: string; value: string; leaseMs: number }[],
+  ): Promise<readonly ("renewed" | "lost" | "noQuorum")[]>;
+  release(key: string, value: string, leaseMs: number): Promise<unknown>;
+}
+
+/** Who the replicas are, and which processes can be proven dead. */
+export interface Members {
+  /** Names of the replicas that are alive as far as this one knows, itself included. */
+  live(): readonly string[];
+  /**
+   * alive     it may be running
+   * silent    its membership has run out: it may be dead, paused or cut off
+   * dead      proven: its pod is gone, or a newer process of the same replica has taken its place
+   * past      dead for longer than any request of it can still be on its way
+   */
+  stateOf(process: string): "alive" | "silent" | "dead" | "past";
+}
+
+export interface EventSink {
+  event(
+    regarding: KubeObject,
+    type: "Normal" | "Warning",
+    reason: EventReason,
+    message: string,
+  ): void;
+}
+
+/** What happened, for logs and metrics. */
+export interface Observer {
+  /** A step that was decided; `outcome` says how it ended. */
+  step(o: {
+    key: string;
+    action: string;
+    reason: Reason;
+    message: string;
+    outcome: string;
+    tick?: number;
+    runId?: string;
+    token?: number;
+    error?: unknown;
+    ms: number;
+  }): void;
+  elected(o: { key: string; tick: number; outcome: ElectionOutcome; ms: number }): void;
+  launched(o: { key: string; tick: number; latencyMs: number; rank: number }): void;
+  missed(o: { key: string; reason: string; count: number }): void;
+  claimConflict(): void;
+  takeover(): void;
+  jobCreate(outcome: "created" | "exists" | "foreign" | "refused" | "unknown"): void;
+  lockRenewal(o: { outcome: "renewed" | "lost" | "noQuorum" | "regained"; count: number }): void;
+}
+
+/** A seam for crash tests: called before the world learns of a step and after it has; production leaves it out. */
+export type StepHook = (
+  point: "elected" | "claimed" | "created" | "started" | "finalizerDropped" | "statusWritten",
+  key: string,
+) => Promise<void>;
+
+export type { LedgerDecision };

@@ -1,0 +1,259 @@
+/**
+ * Reconcile: gather what is known, decide, carry one step out, and again until there is nothing left to do now. All
+ * I/O of a decision is here and in the effects it calls; the decision itself is pure.
+ */
+import type { Key } from "../api/names.ts";
+import { Reason } from "../api/reasons.ts";
+import type { LockedCronJob } from "../api/types.ts";
+import { decide, type Decision, type LedgerState, type Snapshot } from "../domain/decide/index.ts";
+import { beyondHistory } from "../domain/decide/history.ts";
+import { rankOf, standByMs } from "../domain/election.ts";
+import type { Ledger } from "../domain/ledger.ts";
+import { parseSchedule, type ParseScheduleResult } from "../domain/schedule/index.ts";
+import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import { launch, send, takeOver } from "./launch.ts";
+import type { LedgerRecord } from "./ports.ts";
+import type { Turns } from "./turns.ts";
+import * as ledgers from "./ledger-effects.ts";
+import * as runs from "./run-effects.ts";
+import { again, done, retry, type Outcome } from "./workqueue.ts";
+
+export interface ReconcilerOptions {
+  context: Context;
+  turns: Turns;
+  rankDelayMs: number;
+  /** How many LockedCronJobs became due in the same sweep. */
+  dueAtOnce(): number;
+  /** Where instants further away than the next pulse are kept. */
+  agenda: { set(key: Key, at: number): void; delete(key: Key): void };
+  /** Called when there is nothing more to do now: the status may have changed. */
+  onSettled(key: Key): void;
+}
+
+export interface Reconciler {
+  reconcile(key: Key): Promise<Outcome>;
+}
+
+/** Steps of one reconcile; a run needs five from due to started, so more than this means going round in circles. */
+const MAX_STEPS = 12;
+/** Instants nearer than this are left to the work queue's own timer, others to the pulse. */
+const SOON_MS = 1_000;
+
+export function createReconciler(o: ReconcilerOptions): Reconciler {
+  const c = o.context;
+  const schedules = createScheduleCache();
+  /** The tick that an event of a key was given for last. */
+  const eventGiven = new Map<Key, number>();
+
+  function gather(key: Key): World {
+    const owner = c.owners.cached(key);
+    const record = c.ledgers.cached(key);
+    const rank = rankOf(c.replica, c.members.live(), key);
+    const standBy = standByMs(rank, o.dueAtOnce(), o.rankDelayMs);
+    const state = ledgerFor(owner, record);
+    if (state.state === "present") o.turns.keep(key, state.ledger.runs);
+    return {
+      key,
+      owner,
+      record,
+      snapshot: {
+        now: c.clock.now(),
+        owner,
+        schedule: owner === undefined ? undefined : schedules.of(key, owner),
+        ledger: state,
+        jobs: c.jobs.cached(key),
+        rank,
+        standByMs: standBy,
+        fateOf: (run, attempt) => c.attempts.fateOf(run, attempt),
+        oursAt: (run) => o.turns.oursAt(key, run, standBy),
+      },
+    };
+  }
+
+  async function step(w: World, decision: Decision): Promise<StepResult> {
+    const begun = c.clock.monotonic();
+    let result: StepResult;
+    try {
+      result = await carryOut(c, w, decision);
+    } catch (error) {
+      result = { next: "retry", error, outcome: "failed" };
+    }
+    c.observe.step({
+      key: w.key,
+      action: decision.do,
+      reason: decision.reason,
+      message: decision.message,
+      outcome: result.outcome,
+      ms: c.clock.monotonic() - begun,
+      ...("run" in decision
+        ? { tick: decision.run.tick, runId: decision.run.runId, token: decision.run.token }
+        : {}),
+      ...("tick" in decision ? { tick: decision.tick } : {}),
+      ...(result.next === "retry" ? { error: result.error } : {}),
+    });
+    return result;
+  }
+
+  function rest(w: World, decision: Decision): Outcome {
+    giveEvent(w, decision);
+    o.onSettled(w.key);
+    const { at } = decision;
+    if (at === undefined) {
+      o.agenda.delete(w.key);
+      return done();
+    }
+    if (at - c.clock.now() <= SOON_MS) return again(at);
+    o.agenda.set(w.key, at);
+    return done();
+  }
+
+  function giveEvent({ key, owner }: World, { event }: Decision): void {
+    if (event === undefined || owner === undefined || eventGiven.get(key) === event.tick) return;
+    eventGiven.set(key, event.tick);
+    c.events.event(owner, event.type, event.reason, event.message);
+  }
+
+  async function reconcile(key: Key): Promise<Outcome> {
+    for (let steps = 0; steps < MAX_STEPS; steps++) {
+      const world = gather(key);
+      let decision = decide(world.snapshot);
+      if (decision.do === "nothing") {
+        const history = historyOf(world, decision);
+        if (history === undefined) {
+          if (world.owner === undefined) {
+            schedules.forget(key);
+            eventGiven.delete(key);
+          }
+          return rest(world, decision);
+        }
+        decision = history;
+      }
+      const result = await step(world, decision);
+      if (result.next === "retry") return retry(result.error);
+      if (result.next === "again") {
+        o.onSettled(key);
+        return again(Math.min(result.at, decision.at ?? Infinity));
+      }
+    }
+    return again(c.clock.now() + SOON_MS);
+  }
+
+  return { reconcile };
+}
+
+interface World {
+  key: Key;
+  owner: LockedCronJob | undefined;
+  record: LedgerRecord | undefined;
+  snapshot: Snapshot;
+}
+
+/** The ledger as it concerns this owner: a namesake's counts as none, except that nobody is left to own it. */
+function ledgerFor(
+  owner: LockedCronJob | undefined,
+  record: LedgerRecord | undefined,
+): LedgerState {
+  if (record === undefined) return { state: "absent" };
+  const { contents } = record;
+  if (contents.state === "present" && owner !== undefined) {
+    if (contents.ledger.owner !== owner.metadata.uid) return { state: "orphan", why: "namesake" };
+  }
+  return contents;
+}
+
+/** With nothing else to do, the first replica keeps the history within its limits. */
+function historyOf({ snapshot: s, owner }: World, decision: Decision): Decision | undefined {
+  if (owner === undefined || s.ledger.state !== "present" || s.rank > 0) return undefined;
+  const jobs = beyondHistory(owner, s.ledger.ledger, s.jobs);
+  if (jobs.length === 0) return undefined;
+  return {
+    do: "prune",
+    jobs,
+    reason: Reason.JobFinished,
+    message: `${jobs.length} finished Jobs are beyond the history limits`,
+    ...(decision.at === undefined ? {} : { at: decision.at }),
+  };
+}
+
+async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> {
+  const { key, owner, record, snapshot: s } = w;
+  if (d.do === "initLedger") return ledgers.initLedger(c, key);
+  if (d.do === "dropFinalizer") return runs.dropFinalizer(c, key, d);
+  if (d.do === "nothing") return decideAgain("nothing");
+
+  const ledger = s.ledger.state === "present" ? s.ledger.ledger : undefined;
+  if (record === undefined || ledger === undefined) return decideAgain("the ledger is gone");
+  switch (d.do) {
+    case "recordStarted":
+      return runs.recordJob(c, key, record, ledger, d);
+    case "settle":
+      return runs.settleAttempts(c, key, record, ledger, d);
+    case "lookForJob":
+      return runs.lookForJob(c, key, owner, record, ledger, d);
+    case "finish":
+      return runs.finish(c, key, owner, record, ledger, d);
+    case "abandon":
+      return runs.abandon(c, key, owner, record, ledger, d, d);
+    case "rebase":
+      return ledgers.rebase(c, key, record, ledger, d);
+    case "launch":
+    case "send":
+    case "takeOver":
+    case "miss":
+    case "prune":
+      return owner === undefined
+        ? decideAgain("the LockedCronJob is gone")
+        : carryOutFor(c, w, d, owner, record, ledger);
+  }
+}
+
+async function carryOutFor(
+  c: Context,
+  { key, snapshot: s }: World,
+  d: Extract<Decision, { do: "launch" | "send" | "takeOver" | "miss" | "prune" }>,
+  owner: LockedCronJob,
+  record: LedgerRecord,
+  ledger: Ledger,
+): Promise<StepResult> {
+  if (d.do === "prune") return runs.prune(c, owner, d);
+  if (d.do === "miss") return ledgers.recordMiss(c, owner, record, ledger, d, d);
+  if (s.schedule?.ok !== true) return againIn(c, SOON_MS, "the schedule is not valid");
+  const { schedule } = s.schedule;
+  switch (d.do) {
+    case "launch":
+      return launch(c, owner, schedule, record, ledger, { ...d, rank: s.rank });
+    case "takeOver":
+      return takeOver(c, owner, schedule, record, ledger, d.run, s.rank);
+    case "send": {
+      // Not straight from the claim: make sure that the attempt is still open before its only POST leaves.
+      const live = await c.ledgers.read(key);
+      if (live?.resourceVersion !== record.resourceVersion)
+        return decideAgain("the ledger moved on");
+      return send(c, owner, schedule, record, d.run, d.n, s.rank);
+    }
+  }
+}
+
+/** A schedule is parsed once for each text and zone, not on each look. */
+function createScheduleCache(): {
+  of(key: Key, owner: LockedCronJob): ParseScheduleResult;
+  forget(key: Key): void;
+} {
+  const parsed = new Map<
+    Key,
+    { text: string; zone: string | undefined; result: ParseScheduleResult }
+  >();
+  return {
+    of(key, owner) {
+      const { schedule: text, timeZone: zone } = owner.spec;
+      const known = parsed.get(key);
+      if (known?.text === text && known.zone === zone) return known.result;
+      const result = parseSchedule(text, { timeZone: zone });
+      parsed.set(key, { text, zone, result });
+      return result;
+    },
+    forget(key) {
+      parsed.delete(key);
+    },
+  };
+}

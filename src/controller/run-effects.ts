@@ -1,0 +1,212 @@
+/** Effects on one run after its launch: recorded, settled, looked for, ended; and its Job's finalizer dropped. */
+import { splitKey } from "../api/names.ts";
+import { EventReason, Reason } from "../api/reasons.ts";
+import type { LockedCronJob } from "../api/types.ts";
+import type { Action } from "../domain/decide/index.ts";
+import {
+  findRun,
+  hasUnsettled,
+  recordStarted,
+  removeRun,
+  settle,
+  type Ledger,
+  type Run,
+} from "../domain/ledger.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { entryOf, writeLedger } from "./cas.ts";
+import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import type { LedgerRecord } from "./ports.ts";
+
+type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
+
+/** How soon to look again for pods that outlive their Job, ms. */
+const PODS_POLL_MS = 2_000;
+
+/** Records that the tick has its Job, and in the same write every attempt of which nothing can come any more. */
+export async function recordJob(
+  c: Context,
+  key: string,
+  record: LedgerRecord,
+  ledger: Ledger,
+  { run, jobUID, n }: Of<"recordStarted">,
+): Promise<StepResult> {
+  const over = run.attempts
+    .filter((a) => !a.settled && ["past", "unsent"].includes(c.attempts.fateOf(run, a)))
+    .map((a) => a.n);
+  const by = run.attempts.find((a) => a.n === n)?.by.split("/")[0] ?? c.replica;
+  const entry = {
+    ...entryOf(
+      c,
+      run.tick,
+      "Launched",
+      n > 1 ? Reason.TakeOver : run.why,
+      `Job ${run.jobName} created${n > 1 ? ` by attempt ${n}` : ""}`,
+    ),
+    replica: by,
+  };
+  const next = settle(recordStarted(ledger, run.runId, jobUID, n, entry), run.runId, over);
+  const lost = await writeLedger(c, key, record, next);
+  if (lost !== undefined) return lost;
+  // CRASH WINDOW started -> finalizer dropped: the ledger says that it may go, any replica drops it.
+  await c.onStep("started", key);
+  return decideAgain("started");
+}
+
+export async function settleAttempts(
+  c: Context,
+  key: string,
+  record: LedgerRecord,
+  ledger: Ledger,
+  { run, ns }: Of<"settle">,
+): Promise<StepResult> {
+  return (
+    (await writeLedger(c, key, record, settle(ledger, run.runId, ns))) ?? decideAgain("settled")
+  );
+}
+
+export async function dropFinalizer(
+  c: Context,
+  key: string,
+  { job, stray }: Of<"dropFinalizer">,
+): Promise<StepResult> {
+  if (stray) {
+    // Our cache may be behind: only the ledger as it is now can say that no POST is pending.
+    const live = await c.ledgers.read(key);
+    const run =
+      live?.contents.state === "present" && job.runId !== undefined
+        ? findRun(live.contents.ledger, job.runId)
+        : undefined;
+    if (run !== undefined && (run.jobUID === undefined || hasUnsettled(run))) {
+      return decideAgain("the ledger knows it after all");
+    }
+  }
+  await c.jobs.dropFinalizer(job);
+  await c.onStep("finalizerDropped", key);
+  return decideAgain("dropped");
+}
+
+/** The cache does not have the run's Job: it is late, or the Job is gone. Only a live answer ends a run. */
+export async function lookForJob(
+  c: Context,
+  key: string,
+  owner: LockedCronJob | undefined,
+  record: LedgerRecord,
+  ledger: Ledger,
+  { run }: Of<"lookForJob">,
+): Promise<StepResult> {
+  const { namespace } = splitKey(key);
+  const job = await c.jobs.read(namespace, run.jobName);
+  if (job !== undefined && job.uid === run.jobUID) {
+    return againIn(c, 1_000, "it is there, the cache is behind");
+  }
+  const uid = run.jobUID ?? "";
+  if (await c.jobs.hasLivePods(namespace, uid)) {
+    return againIn(c, PODS_POLL_MS, "the job is gone, but pods of it live");
+  }
+  const message = `Job ${run.jobName} was deleted before it finished`;
+  const ended = { decision: entryOf(c, run.tick, "Finished", Reason.JobGone, message) };
+  const lost = await writeLedger(c, key, record, removeRun(ledger, run.runId, ended));
+  if (lost !== undefined) return lost;
+  release(c, owner, run);
+  if (owner !== undefined) {
+    c.events.event(
+      owner,
+      "Normal",
+      EventReason.MissingJob,
+      `Active job went missing: ${run.jobName}`,
+    );
+  }
+  return decideAgain("gone");
+}
+
+/** ORDER: the run leaves the ledger first, its lock goes after. The other way round a next run could find no trace of it. */
+export async function finish(
+  c: Context,
+  key: string,
+  owner: LockedCronJob | undefined,
+  record: LedgerRecord,
+  ledger: Ledger,
+  { run, job }: Of<"finish">,
+): Promise<StepResult> {
+  if (await c.jobs.hasLivePods(job.namespace, job.uid)) {
+    return againIn(c, PODS_POLL_MS, "pods of the finished job still live");
+  }
+  const at = job.finishedAt ?? c.clock.now();
+  const entry = entryOf(
+    c,
+    run.tick,
+    "Finished",
+    Reason.JobFinished,
+    `Job ${job.name}: ${job.outcome}`,
+  );
+  const ended = removeRun(ledger, run.runId, {
+    decision: entry,
+    ...(job.outcome === "Complete" ? { success: at } : { failure: at }),
+  });
+  const lost = await writeLedger(c, key, record, ended);
+  if (lost !== undefined) return lost;
+  release(c, owner, run);
+  if (owner !== undefined) {
+    c.events.event(
+      owner,
+      "Normal",
+      EventReason.SawCompletedJob,
+      `Saw completed job: ${job.name}, condition: ${job.outcome}`,
+    );
+  }
+  return decideAgain(`finished: ${job.outcome}`);
+}
+
+/** Ends a claim that never got a Job, and never will: every attempt is settled first, in the same write. */
+export async function abandon(
+  c: Context,
+  key: string,
+  owner: LockedCronJob | undefined,
+  record: LedgerRecord,
+  ledger: Ledger,
+  { run, missed }: Of<"abandon">,
+  said: { reason: Reason; message: string },
+): Promise<StepResult> {
+  const { namespace } = splitKey(key);
+  // ORDER: look after the ledger was read. An attempt that was answered may have been answered with "created".
+  const job = await c.jobs.read(namespace, run.jobName);
+  if (job?.runId === run.runId) return decideAgain("the job exists");
+  const all = settle(
+    ledger,
+    run.runId,
+    run.attempts.map((a) => a.n),
+  );
+  const entry = entryOf(c, run.tick, "Missed", said.reason, said.message);
+  const ended = removeRun(all, run.runId, { decision: entry, missed: missed ? 1 : 0 });
+  const lost = await writeLedger(c, key, record, ended);
+  if (lost !== undefined) return lost;
+  release(c, owner, run);
+  if (missed) c.observe.missed({ key, reason: said.reason, count: 1 });
+  if (missed && owner !== undefined) {
+    c.events.event(owner, "Warning", EventReason.MissSchedule, said.message);
+  }
+  return decideAgain("abandoned");
+}
+
+export async function prune(
+  c: Context,
+  owner: LockedCronJob,
+  { jobs }: Of<"prune">,
+): Promise<StepResult> {
+  for (const job of jobs) {
+    try {
+      await c.jobs.delete(job);
+    } catch (error) {
+      const why = isKubeError(error) ? error.message : String(error);
+      c.events.event(owner, "Warning", EventReason.FailedDelete, `Deleted job: ${why}`);
+      return { next: "retry", error, outcome: "not deleted" };
+    }
+    c.events.event(owner, "Normal", EventReason.SuccessfulDelete, `Deleted job ${job.name}`);
+  }
+  return decideAgain("pruned");
+}
+
+function release(c: Context, owner: LockedCronJob | undefined, run: Run): void {
+  const leaseMs = (owner?.spec.lock?.leaseSeconds ?? 30) * 1000;
+  void c.locks.release(run.lockKey, run.lockValue, leaseMs);
+}

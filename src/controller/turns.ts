@@ -1,0 +1,50 @@
+/**
+ * Whose turn a run's next step is. The process that made the last attempt goes first; the others follow when it has
+ * had time enough since they first saw the run in its present state, or at once when it is known to be dead.
+ */
+import type { Clock } from "../clock.ts";
+import type { Run } from "../domain/ledger.ts";
+import type { Members } from "./ports.ts";
+
+export interface Turns {
+  /** Wall clock, ms; in the past when it is ours already. */
+  oursAt(key: string, run: Run, standByMs: number): number;
+  /** Drops what is remembered of runs that are over. */
+  keep(key: string, runs: readonly Run[]): void;
+}
+
+export function createTurns(o: {
+  process: string;
+  clock: Clock;
+  members: Pick<Members, "stateOf">;
+  takeOverAfterMs: number;
+}): Turns {
+  const firstSeen = new Map<string, Map<string, { state: string; at: number }>>();
+
+  return {
+    oursAt(key, run, standByMs) {
+      const by = run.attempts.at(-1)?.by ?? "";
+      if (by === o.process) return 0;
+      let runs = firstSeen.get(key);
+      if (runs === undefined) firstSeen.set(key, (runs = new Map()));
+      const state = `${by} ${run.attempts.length} ${run.jobUID ?? ""}`;
+      let seen = runs.get(run.runId);
+      if (seen?.state !== state) {
+        seen = { state, at: o.clock.now() };
+        runs.set(run.runId, seen);
+      }
+      const dead = ["dead", "past"].includes(o.members.stateOf(by));
+      return seen.at + standByMs + (dead ? 0 : o.takeOverAfterMs);
+    },
+    keep(key, runs) {
+      if (runs.length === 0) {
+        firstSeen.delete(key);
+        return;
+      }
+      const known = firstSeen.get(key);
+      for (const runId of known?.keys() ?? []) {
+        if (!runs.some((r) => r.runId === runId)) known?.delete(runId);
+      }
+    },
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * Keeps the locks of live runs. A run is live as long as the ledger says so, and it leaves the ledger only on live
+ * evidence that its Job is over and its pods are gone; so whoever reads the ledger may renew, and for each run the
+ * replica that ranks first does. The others need not know: when it dies they rank first.
+ */
+import { EventReason } from "../api/reasons.ts";
+import type { Key } from "../api/names.ts";
+import type { Clock, Timers } from "../clock.ts";
+import { rankOf } from "../domain/election.ts";
+import { findRun, type Run } from "../domain/ledger.ts";
+import type { EventSink, Ledgers, Locks, Members, Observer, Owners } from "./ports.ts";
+
+export interface WatchdogOptions {
+  ledgers: Ledgers & { withRuns(): Iterable<Key> };
+  owners: Owners;
+  locks: Locks;
+  members: Pick<Members, "live">;
+  events: EventSink;
+  observe: Pick<Observer, "lockRenewal">;
+  clock: Clock;
+  timers: Timers;
+  replica: string;
+  /** How often to look for locks to renew, ms. */
+  intervalMs?: number;
+}
+
+export interface Watchdog extends AsyncDisposable {
+  start(): void;
+  /** One round: renews everything that is due. */
+  round(): Promise<void>;
+  /** Locks that this replica renews. */
+  held(): number;
+}
+
+interface Held {
+  key: Key;
+  run: Run;
+  leaseMs: number;
+}
+
+const DEFAULT_LEASE_SECONDS = 30;
+
+export function createWatchdog(o: WatchdogOptions): Watchdog {
+  const intervalMs = o.intervalMs ?? 1_000;
+  /** runId -> monotonic time of the next renewal. */
+  const nextRenewal = new Map<string, number>();
+  let cancel: (() => void) | undefined;
+  let stopped = false;
+
+  function due(): Held[] {
+    const now = o.clock.monotonic();
+    const members = o.members.live();
+    const entries: Held[] = [];
+    const ours = new Set<string>();
+    for (const key of o.ledgers.withRuns()) {
+      if (rankOf(o.replica, members, key) > 0) continue;
+      const contents = o.ledgers.cached(key)?.contents;
+      if (contents?.state !== "present") continue;
+      const leaseSeconds = o.owners.cached(key)?.spec.lock?.leaseSeconds ?? DEFAULT_LEASE_SECONDS;
+      for (const run of contents.ledger.runs) {
+        ours.add(run.runId);
+        // Before its Job exists a run has only the short lease of its election; the launch itself takes care of that.
+        if (run.jobUID === undefined || run.lockKey === "") continue;
+        if ((nextRenewal.get(run.runId) ?? 0) > now) continue;
+        nextRenewal.set(run.runId, now + (leaseSeconds * 1000) / 3);
+        entries.push({ key, run, leaseMs: leaseSeconds * 1000 });
+      }
+    }
+    for (const runId of nextRenewal.keys()) if (!ours.has(runId)) nextRenewal.delete(runId);
+    return entries;
+  }
+
+  async function round(): Promise<void> {
+    const entries = due();
+    if (entries.length === 0) return;
+    const results = await o.locks.extendMany(
+      entries.map(({ run, leaseMs }) => ({ key: run.lockKey, value: run.lockValue, leaseMs })),
+    );
+    const lost: Held[] = [];
+    const counts = { renewed: 0, lost: 0, noQuorum: 0 };
+    entries.forEach((entry, i) => {
+      const result = results[i] ?? "noQuorum";
+      counts[result]++;
+      if (result === "lost") lost.push(entry);
+      // Unknown: the lock may still be there, so try again with the next round rather than a third of a lease later.
+      if (result !== "renewed") nextRenewal.delete(entry.run.runId);
+    });
+    for (const outcome of ["renewed", "lost", "noQuorum"] as const) {
+      if (counts[outcome] > 0) o.observe.lockRenewal({ outcome, count: counts[outcome] });
+    }
+    await Promise.all(lost.map(regain));
+  }
+
+  /** A lock that a majority has lost (restarted, wiped): the run lives, so it is taken anew if nobody else has it. */
+  async function regain({ key, run, leaseMs }: Held): Promise<void> {
+    // ORDER: the run may just have ended and its lock been released; only the ledger as it is now says that it lives.
+    const live = await o.ledgers.read(key).catch(() => undefined);
+    const contents = live?.contents;
+    if (contents?.state !== "present") return;
+    if (findRun(contents.ledger, run.runId)?.jobUID === undefined) return;
+    const { outcome } = await o.locks.tryAcquire(run.lockKey, run.lockValue, leaseMs);
+    if (outcome === "won") {
+      nextRenewal.set(run.runId, o.clock.monotonic() + leaseMs / 3);
+      o.observe.lockRenewal({ outcome: "regained", count: 1 });
+      return;
+    }
+    const owner = o.owners.cached(key);
+    if (outcome === "held" && owner !== undefined) {
+      o.events.event(
+        owner,
+        "Warning",
+        EventReason.LockLost,
+        `The lock of job ${run.jobName} was lost and is held by somebody else; the job goes on`,
+      );
+    }
+  }
+
+  async function loop(): Promise<void> {
+    try {
+      await round();
+    } finally {
+      if (!stopped) cancel = o.timers.after(intervalMs, () => void loop());
+    }
+  }
+
+  return {
+    start() {
+      void loop();
+    },
+    round,
+    held: () => nextRenewal.size,
+    async [Symbol.asyncDispose]() {
+      stopped = true;
+      cancel?.();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env node
+/** The operator's process: settings in, signals in, exit code out. */
+import { readFileSync } from "node:fs";
+import { configSecrets, loadConfig, type Config } from "./config.ts";
+import { createOperator } from "./operator.ts";
+import {
+  createHealth,
+  createLogger,
+  createMetrics,
+  createRedactor,
+  startServer,
+} from "./telemetry/index.ts";
+
+const { version } = JSON.parse(
+  readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+) as { version: string };
+
+const loaded = loadConfig({ argv: process.argv.slice(2), env: process.env });
+switch (loaded.kind) {
+  case "help":
+    process.stdout.write(`${loaded.text}\n`);
+    break;
+  case "version":
+    process.stdout.write(`${version}\n`);
+    break;
+  case "invalid":
+    process.stderr.write(`${loaded.text}\n`);
+    process.exitCode = 2;
+    break;
+  case "config":
+    process.exitCode = await run(loaded.config, loaded.warnings);
+}
+
+/** Runs until a signal; a second signal ends the process at once. */
+async function run(config: Config, warnings: readonly string[]): Promise<number> {
+  const redact = createRedactor(configSecrets(config));
+  await using log = createLogger({
+    level: config.logLevel,
+    format: config.logFormat,
+    replica: config.replica,
+    redact,
+  });
+  for (const warning of warnings) log.warn(warning, { event: "Config" });
+  const metrics = createMetrics({ version });
+  const health = createHealth();
+  await using _server = await startServer({
+    address: config.bindAddress,
+    metrics,
+    health,
+    redact,
+  });
+  const operator = createOperator({ config, log, metrics, health });
+  const stop = new AbortController();
+  const signalled = new Promise<string>((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.once(signal, () => {
+        process.once(signal, () => process.exit(130));
+        resolve(signal);
+      });
+    }
+  });
+  process.on("unhandledRejection", (error) => {
+    log.error("unhandled rejection", { event: "UnhandledRejection", error });
+  });
+  const started = operator.start(stop.signal);
+  started.catch(() => undefined);
+  await Promise.race([signalled, started]);
+  await signalled;
+  stop.abort();
+  await operator.stop();
+  return 0;
+}

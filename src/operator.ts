@@ -1,0 +1,319 @@
+/**
+ * One replica of the operator: the API server, Redis, telemetry and the controller, wired together. Nothing here
+ * decides anything.
+ */
+import { randomBytes } from "node:crypto";
+import { KubeConfig } from "@kubernetes/client-node";
+import { systemClock, systemTimers } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { createController, type Controller } from "./controller/controller.ts";
+import type { Locks, Observer, StepHook } from "./controller/ports.ts";
+import type { LockBackend } from "./domain/status.ts";
+import {
+  createEventRecorder,
+  createKubeClient,
+  isKubeError,
+  namespaces,
+  type KubeClient,
+  type ReflectorHealth,
+} from "./kube/index.ts";
+import {
+  createQuorumLock,
+  describeHealth,
+  type LockHealth,
+  type QuorumLock,
+} from "./lock/index.ts";
+import { HEALTH_CHECKS, type Health, type Logger, type Metrics } from "./telemetry/index.ts";
+
+export interface OperatorOptions {
+  config: Config;
+  log: Logger;
+  metrics: Metrics;
+  health: Health;
+  /** Seams for tests: what to do at a step of the protocol, and a client that loses answers. */
+  onStep?: StepHook;
+  wrapClient?: (client: KubeClient) => KubeClient;
+}
+
+export interface Operator {
+  /** Resolves when ticks are being taken; rejects only when the signal aborts first. */
+  start(signal: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** How often gauges are set and slow checks are made, ms. */
+const GAUGE_MS = 1_000;
+/** A pulse that is this late means that the event loop hangs, ms. */
+const PULSE_DEAD_MS = 15_000;
+const LOOKUP_RETRY_MS = 1_000;
+
+export function createOperator(o: OperatorOptions): Operator {
+  const { config, log, metrics, health } = o;
+  const clock = systemClock;
+  const timers = systemTimers;
+  // ORDER: the nonce makes the process unique before it writes anything; a restarted replica is another process.
+  const process = `${config.replica}/${randomBytes(6).toString("hex")}`;
+  const plain = createKubeClient({
+    config: () => kubeConfig(config),
+    userAgent: "lockedcron",
+    onCall: (call) =>
+      metrics.kubeRequest({
+        verb: call.verb,
+        resource: call.resource,
+        code: call.result,
+        seconds: call.ms / 1000,
+      }),
+  });
+  const client = o.wrapClient?.(plain) ?? plain;
+  const events = createEventRecorder({
+    client,
+    component: "lockedcron",
+    instance: config.replica,
+    onDropped: (reason, message) => log.warn("event not written", { reason, dropped: message }),
+  });
+  const lock = createLock(o);
+  let controller: Controller | undefined;
+  let gauges: NodeJS.Timeout | undefined;
+
+  function onLockHealth(state: LockHealth): void {
+    health.set("redis-quorum", { ok: state.quorum, reason: describeHealth(state) });
+    for (const node of state.nodes) {
+      metrics.redisNodeUp({ node: node.node, up: node.state === "up" });
+    }
+    const fields = { event: "RedisHealth", reason: describeHealth(state) };
+    if (state.quorum) log.info("Redis majority reachable", fields);
+    else log.warn("no Redis majority", { ...fields, next: "lock.onQuorumLoss decides each tick" });
+    controller?.lockBackendChanged();
+  }
+
+  async function start(signal: AbortSignal): Promise<void> {
+    for (const name of HEALTH_CHECKS) health.set(name, { ok: false, reason: "not checked yet" });
+    const unsubscribe = lock.onHealth(onLockHealth);
+    signal.addEventListener("abort", unsubscribe, { once: true });
+    onLockHealth(lock.health());
+    const cluster = config.clusterId ?? (await clusterId(client, health, log, signal));
+    controller = createController({
+      client,
+      clock,
+      timers,
+      events,
+      process,
+      locks: locksOf(lock),
+      lockBackend: () => backendOf(lock.health()),
+      observe: createObserver(log, metrics),
+      random: Math.random,
+      replica: config.replica,
+      podName: config.podName,
+      namespace: config.namespace,
+      watchNamespaces: config.watchNamespaces,
+      lockPrefix: `${config.lockPrefix}:${cluster}`,
+      workers: config.workers,
+      rankDelayMs: config.rankDelayMs,
+      electionLeaseMs: config.electionLeaseMs,
+      takeOverAfterMs: config.takeOverAfterMs,
+      membershipLeaseSeconds: config.membershipLeaseSeconds,
+      hooks: {
+        watchHealth: (h) => onWatchHealth(h, health, metrics, log),
+        membershipHealth: (trouble) => onMembership(trouble, health, log),
+        queueOutcome: (outcome, seconds) => {
+          metrics.queueDone({ outcome: outcome.kind, seconds });
+          if (outcome.kind === "retry") metrics.queueRetry();
+        },
+        queueStuck: (key, ms) =>
+          log.warn("a reconcile hangs", { event: "ReconcileStuck", key, seconds: ms / 1000 }),
+        pulse: () => undefined,
+      },
+      ...(o.onStep === undefined ? {} : { onStep: o.onStep }),
+    });
+    gauges = setInterval(setGauges, GAUGE_MS);
+    await controller.start(signal);
+    for (const name of ["crd", "rbac", "caches-synced"]) health.set(name, { ok: true });
+    const running = controller;
+    health.watch("pulse", "livez", () => {
+      const late = clock.now() - running.stats().pulseAt;
+      return { ok: late < PULSE_DEAD_MS, reason: `last pulse ${Math.round(late)} ms ago` };
+    });
+    log.info("taking ticks", { event: "Started", process, ...running.stats() });
+  }
+
+  function setGauges(): void {
+    const stats = controller?.stats();
+    if (stats === undefined) return;
+    metrics.lockedCronJobs(stats.lockedCronJobs);
+    metrics.queueDepth(stats.queued);
+    metrics.replicasLive(stats.replicas);
+    metrics.runsActive(stats.locksHeld);
+  }
+
+  async function stop(): Promise<void> {
+    health.set("shutdown", { ok: false, reason: "shutting down" });
+    health.remove("pulse");
+    log.info("shutting down", { event: "Stopping", next: "finishing what is in flight" });
+    clearInterval(gauges);
+    const graceMs = config.shutdownGraceSeconds * 1000;
+    const left = (await controller?.stop(graceMs)) ?? { unfinished: [] };
+    await events.flush(2_000);
+    await events[Symbol.asyncDispose]();
+    await lock.close();
+    await client[Symbol.asyncDispose]();
+    const handedOver = left.unfinished.length;
+    log.info("stopped", { event: "Stopped", handedOver });
+  }
+
+  return { start, stop };
+}
+
+function kubeConfig(config: Config): KubeConfig {
+  const loaded = new KubeConfig();
+  if (config.kubeconfig === undefined) loaded.loadFromDefault();
+  else loaded.loadFromFile(config.kubeconfig);
+  if (config.context !== undefined) loaded.setCurrentContext(config.context);
+  return loaded;
+}
+
+function createLock({ config, log, metrics }: OperatorOptions): QuorumLock {
+  return createQuorumLock({
+    clientName: "lockedcron",
+    nodes: config.redis.map((node) => ({
+      url: node.url,
+      name: node.name,
+      ...(node.username === undefined ? {} : { username: node.username }),
+      ...(node.password === undefined ? {} : { password: node.password }),
+    })),
+    observer: {
+      nodeReply: ({ node, rttMs }) => metrics.redisRtt({ node, seconds: rttMs / 1000 }),
+      warning: ({ code, message }) => log.warn(message, { event: code }),
+    },
+  });
+}
+
+function backendOf(state: LockHealth): LockBackend {
+  return {
+    quorum: state.quorum,
+    message: state.quorum
+      ? `a majority of the ${state.nodes.length} Redis nodes is reachable`
+      : `fewer than ${state.needed} of ${state.nodes.length} Redis nodes are reachable`,
+  };
+}
+
+/** The quorum lock in the controller's words. */
+function locksOf(lock: QuorumLock): Locks {
+  return {
+    async tryAcquire(key, value, leaseMs) {
+      const result = await lock.tryAcquire(key, value, leaseMs);
+      if (result.outcome === "acquired") {
+        return { outcome: "won", isValid: () => result.grant.isValid() };
+      }
+      return { outcome: result.outcome, isValid: () => false };
+    },
+    async extendMany(entries) {
+      return (await lock.extendMany(entries)).map((result) => result.outcome);
+    },
+    release: (key, value, leaseMs) => lock.release(key, value, leaseMs),
+  };
+}
+
+/** Clusters that share a Redis are told apart by the uid of their kube-system. Without an API server: waits for it. */
+async function clusterId(
+  client: KubeClient,
+  health: Health,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<string> {
+  let said = "";
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      const namespace = await client.get(namespaces, { name: "kube-system" }, { signal });
+      health.set("api-server", { ok: true });
+      return namespace.metadata.uid ?? "unknown";
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof Error ? error.message : String(error);
+      const forbidden = isKubeError(error) && error.reason === "Forbidden";
+      health.set(forbidden ? "rbac" : "api-server", { ok: false, reason });
+      if (forbidden) health.set("api-server", { ok: true });
+      if (said !== reason)
+        log.warn("the API server cannot be asked for the cluster's id", {
+          event: "ApiServerTrouble",
+          reason,
+          next: "trying again; --cluster-id makes the question needless",
+        });
+      said = reason;
+      await new Promise((resolve) => setTimeout(resolve, LOOKUP_RETRY_MS));
+    }
+  }
+}
+
+function onWatchHealth(h: ReflectorHealth, health: Health, metrics: Metrics, log: Logger): void {
+  const trouble = h.lastError;
+  if (trouble === undefined) {
+    for (const name of ["api-server", "crd", "rbac"]) health.set(name, { ok: true });
+    log.info("watch recovered", { event: "WatchRecovered", resource: h.resource });
+    return;
+  }
+  metrics.watchRestart({ resource: h.resource, reason: trouble.reason });
+  const missing = trouble.reason === "NotFound" && h.resource.startsWith("lockedcronjobs");
+  const check = missing ? "crd" : trouble.reason === "Forbidden" ? "rbac" : "api-server";
+  const way = {
+    crd: "apply crds/lockedcronjobs.yaml",
+    rbac: "bind the operator's ClusterRole (deploy/rbac.yaml)",
+    "api-server": "trying again by itself",
+  }[check];
+  health.set(check, { ok: false, reason: `${h.resource}: ${trouble.message}; ${way}` });
+  // The first failure and then each tenth: a server that is away for an hour must not fill the disk.
+  if (trouble.consecutive % 10 !== 1) return;
+  log.warn("watch fails", {
+    event: "WatchTrouble",
+    resource: h.resource,
+    reason: `${trouble.reason}: ${trouble.message}`,
+    next: way,
+  });
+}
+
+function onMembership(trouble: string | undefined, health: Health, log: Logger): void {
+  if (trouble === undefined) {
+    health.set("membership", { ok: true });
+    return;
+  }
+  health.set("membership", { ok: false, reason: trouble });
+  log.warn("membership Lease not renewed", {
+    event: "MembershipTrouble",
+    reason: trouble,
+    next: "the others count this replica as silent and go on",
+  });
+}
+
+/** One log line per event, and the metrics. Steps that found nothing to do are for debug. */
+function createObserver(log: Logger, metrics: Metrics): Observer {
+  return {
+    step({ key, action, reason, message, outcome, tick, error, ...rest }) {
+      const fields = {
+        event: action,
+        key,
+        reason,
+        outcome,
+        ...(tick === undefined ? {} : { tick: new Date(tick) }),
+        ...rest,
+      };
+      if (error !== undefined) log.warn(message, { ...fields, error, next: "retry with back-off" });
+      else log.info(message, fields);
+    },
+    elected({ key, tick, outcome, ms }) {
+      metrics.election({ outcome, seconds: ms / 1000 });
+      log.info(`election ${outcome}`, { event: "Elected", key, tick: new Date(tick), outcome, ms });
+    },
+    launched({ key, tick, latencyMs, rank }) {
+      metrics.tickLaunched({ latencySeconds: latencyMs / 1000, rank });
+      log.info("Job created", { event: "Launched", key, tick: new Date(tick), latencyMs, rank });
+    },
+    missed({ key, reason, count }) {
+      metrics.tickMissed({ reason, count });
+      log.warn(`${count} tick(s) will not run`, { event: "Missed", key, reason, count });
+    },
+    claimConflict: metrics.claimConflict,
+    takeover: metrics.takeover,
+    jobCreate: (outcome) => metrics.jobCreate({ outcome }),
+    lockRenewal: metrics.lockRenewal,
+  };
+}
