@@ -67,6 +67,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
       clock,
       random: options.random ?? Math.random,
       clientName: options.clientName ?? "lockedcron",
+      probeKey: options.probeKey ?? "lockedcron:probe",
       onChange,
       onRtt: (node, rttMs) => observer.nodeReply?.({ node, rttMs }),
     }),

@@ -161,5 +161,7 @@ export interface QuorumLockOptions {
   readonly heartbeatMs?: number;
   /** CLIENT SETNAME of each connection. */
   readonly clientName?: string;
+  /** Prefix of the short-lived keys by which each connection tries its rights; ACL users must be allowed to write them. */
+  readonly probeKey?: string;
   readonly observer?: LockObserver;
 }

@@ -38,6 +38,7 @@ export interface RedisServer {
   kill(): Promise<void>;
   /** Starts again on the same port; with its files, if it has written any. */
   start(): Promise<void>;
+  alive(): boolean;
   /** kill + start. */
   restart(): Promise<void>;
   /** Kill, forget all data, start: an empty server on the same port. */
@@ -117,6 +118,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
       ...(password !== undefined && { password }),
       lazyConnect: true,
       retryStrategy: null,
+      disconnectTimeout: 0,
       enableReadyCheck: false,
       disableClientInfo: true,
       protocol: 2,
@@ -175,7 +177,10 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
     },
     command,
     pause: () => void process.kill(pid, "SIGSTOP"),
-    resume: () => void process.kill(pid, "SIGCONT"),
+    resume() {
+      if (isAlive(pid)) process.kill(pid, "SIGCONT");
+    },
+    alive: () => isAlive(pid),
     kill,
     start,
     async restart() {

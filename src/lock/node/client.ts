@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import type { NodeConfig } from "../options.ts";
 import { scripts } from "../scripts.ts";
@@ -53,9 +54,38 @@ function checkInfo(info: string): string {
   return runId;
 }
 
-async function handshake(client: Redis, config: NodeConfig, clientName: string): Promise<string> {
+/**
+ * Every script once with EVAL (fills the server's script cache, so that no EVALSHA misses it later) and with EVALSHA,
+ * on a key of its own: an ACL that lacks a right is found now, not at the first lock.
+ */
+function probe(key: string): [string, ...(string | number)[]][] {
+  const { acquire, extend, release, inspect } = scripts;
+  const [value, other, ms] = ["probe", "other", 1_000];
+  return [
+    // Taken, taken again (GET, PEXPIRE), and seen by somebody else (PTTL).
+    ["EVAL", acquire.source, 3, key, key, key, value, ms, value, ms, other, ms],
+    ["EVAL", extend.source, 1, key, value, ms],
+    ["EVAL", inspect.source, 1, key],
+    ["EVAL", release.source, 1, key, value],
+    ["EVALSHA", release.sha, 1, key, value],
+  ];
+}
+
+/** @throws NodeError when an answer of the probe names a right that is missing; a full memory is no reason to stay away */
+function checkProbe(answer: unknown): void {
+  for (const item of Array.isArray(answer) ? (answer as unknown[]) : []) {
+    const [, detail] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (typeof detail !== "string" || replyReason(detail) !== "NOPERM") continue;
+    throw new NodeError("NOPERM", `the ACL user may not run the lock scripts: ${detail}`);
+  }
+}
+
+async function handshake(
+  client: Redis,
+  config: NodeConfig,
+  options: { readonly clientName: string; readonly probeKey: string },
+): Promise<string> {
   const { username, password, db } = config;
-  const lines: Promise<unknown>[] = [];
   const say = async (...words: [string, ...(string | number)[]]): Promise<unknown> => {
     try {
       return await client.call(...words);
@@ -68,20 +98,18 @@ async function handshake(client: Redis, config: NodeConfig, clientName: string):
       throw new NodeError("NOPERM", `the ACL user may not call ${words[0]}: ${message}`);
     }
   };
-  // One write, one round trip: the answers come in this order.
+  // One by one: a server that does not know us yet cuts the connection of whoever says too much.
   if (password !== undefined) {
-    lines.push(username === undefined ? say("AUTH", password) : say("AUTH", username, password));
+    await (username === undefined ? say("AUTH", password) : say("AUTH", username, password));
   }
-  if (db !== 0) lines.push(say("SELECT", db));
-  const info = say("INFO");
-  lines.push(info);
-  // EVAL without keys does nothing but fill the script cache of the server: no EVALSHA of ours misses it later.
-  for (const { source } of Object.values(scripts)) lines.push(say("EVAL", source, 0));
-  client.call("CLIENT", "SETNAME", clientName).catch(() => undefined);
-  // The first that fails names the cause (a wrong password makes all the others fail too).
-  const failed = (await Promise.allSettled(lines)).find((line) => line.status === "rejected");
-  if (failed !== undefined) throw failed.reason;
-  return checkInfo(String(await info));
+  if (db !== 0) await say("SELECT", db);
+  const runId = checkInfo(String(await say("INFO")));
+  client.call("CLIENT", "SETNAME", options.clientName).catch(() => undefined);
+  const key = `${options.probeKey}:${randomUUID()}`;
+  for (const answer of await Promise.all(probe(key).map((words) => say(...words)))) {
+    checkProbe(answer);
+  }
+  return runId;
 }
 
 function secretsOf(config: NodeConfig): string[] {
@@ -109,6 +137,7 @@ export async function connectClient(
   options: {
     readonly timeoutMs: number;
     readonly clientName: string;
+    readonly probeKey: string;
     readonly signal: AbortSignal;
   },
 ): Promise<ReadyClient> {
@@ -126,7 +155,7 @@ export async function connectClient(
   try {
     const login = async () => {
       await client.connect();
-      return handshake(client, config, options.clientName);
+      return handshake(client, config, options);
     };
     const runId = await Promise.race([login(), deadline.promise]);
     return { client, runId };

@@ -34,6 +34,8 @@ export interface ConnectionOptions {
   readonly nodeTimeoutMs: number;
   readonly heartbeatMs: number;
   readonly onRtt: (rttMs: number) => void;
+  /** The node has let a call time out (true), or has answered again after that (false). */
+  readonly onSilence: (silent: boolean) => void;
 }
 
 /** Without any answer for so many time-outs a connection is given up. */
@@ -95,7 +97,7 @@ export function openConnection(
   function onReply(batch: Batch, error: unknown, reply: unknown): void {
     if (closed !== undefined || !inflight.delete(batch)) return;
     if (error === null || error === undefined) {
-      silent = false;
+      hear(false);
       options.onRtt(performance.now() - batch.sentAt);
       const items = Array.isArray(reply) ? (reply as unknown[]) : [];
       const late = batch.settled;
@@ -109,6 +111,12 @@ export function openConnection(
     onError(batch, error);
   }
 
+  function hear(nothing: boolean): void {
+    if (silent === nothing) return;
+    silent = nothing;
+    options.onSilence(nothing);
+  }
+
   function onError(batch: Batch, error: unknown): void {
     const { name, message } = error as Error;
     const failure = explain(error, config);
@@ -118,7 +126,7 @@ export function openConnection(
       close(failure);
       return;
     }
-    silent = false;
+    hear(false);
     if (message.startsWith("NOSCRIPT") && batch.script !== "ping") {
       // SCRIPT FLUSH by somebody. Answers keep their order, so do these second sendings.
       send(batch, "eval");
@@ -152,7 +160,7 @@ export function openConnection(
         wakeAt = Math.min(wakeAt, batch.sentAt + nodeTimeoutMs);
         break;
       }
-      silent = true;
+      hear(true);
       settleAll(batch, unknown(timedOut));
     }
     if (closed === undefined) timer ??= setTimeout(onTimer, Math.max(1, wakeAt - now));

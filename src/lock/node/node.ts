@@ -12,6 +12,7 @@ export interface LockNodeOptions extends Timing {
   readonly clock: Clock;
   readonly random: () => number;
   readonly clientName: string;
+  readonly probeKey: string;
   readonly onChange: () => void;
   readonly onRtt: (node: string, rttMs: number) => void;
 }
@@ -69,18 +70,25 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
   const debts = createDebts(send);
 
   /** One connection's life. Returns why it ended; never throws. */
-  async function live(): Promise<NodeFailure> {
+  async function live(onUp: () => void): Promise<NodeFailure> {
     try {
       const ready = await connectClient(config, {
         timeoutMs: options.nodeTimeoutMs * CONNECT_TIMEOUTS,
         clientName: options.clientName,
+        probeKey: options.probeKey,
         signal: closing.signal,
       });
-      connection = openConnection(ready, config, { ...options, onRtt });
+      connection = openConnection(ready, config, {
+        ...options,
+        onRtt,
+        onSilence: (silent) =>
+          silent ? become("down", { reason: "TIMEOUT", message: "does not answer" }) : become("up"),
+      });
     } catch (error) {
       const { code, message } = error as NodeError;
       return { reason: code, message };
     }
+    onUp();
     become("up");
     debts.connected(connection.runId === lastRunId);
     lastRunId = connection.runId;
@@ -94,8 +102,10 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
   async function stayConnected(): Promise<void> {
     let failures = 0;
     while (!closing.signal.aborted) {
-      const why = await live();
-      failures = state === "up" ? 1 : failures + 1;
+      const why = await live(() => {
+        failures = 0;
+      });
+      failures += 1;
       if (closing.signal.aborted) return;
       become("down", { reason: why.reason, message: why.message });
       tried.resolve();
