@@ -1,0 +1,78 @@
+# Plain `make` lists the targets. Recipes stay a few lines long: the work is in TypeScript under
+# tools/, test/ and bench/, run by the Node that package.json pins.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+MACHINE_PATH := $(PATH)
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+
+##@ Start here
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z][a-z0-9-]*:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: setup ## everything CI runs: checks, all tests, the short demo; ends with the count
+	@node tools/test.ts
+
+.PHONY: demo
+demo: setup ## a cluster, five Redis, three replicas, and what happens when they break
+	@node test/demo/main.ts $(DEMO)
+
+##@ While you work
+.PHONY: verify
+verify: deps ## generated files, format, lint, types, unit tests, clean tree (no services)
+	@node tools/verify.ts
+
+.PHONY: test-unit
+test-unit: deps ## the tests that need nothing but Node
+	@vitest run --project unit
+
+.PHONY: generate
+generate: deps ## write the generated files (CRD, docs/config.md, docs/metrics.md)
+	@node tools/generate.ts
+
+.PHONY: format
+format: deps ## format all files
+	@prettier --write --log-level warn .
+
+.PHONY: lint
+lint: deps ## lint
+	@node tools/verify.ts lint
+
+.PHONY: types
+types: deps ## check types
+	@node tools/verify.ts types
+
+##@ Measure
+.PHONY: bench-tick
+bench-tick: setup ## tick to Job, beside native CronJob on the same cluster
+	@node bench/tick/main.ts $(BENCH)
+
+.PHONY: bench-lock
+bench-lock: setup ## the lock beside other Redlock libraries
+	@node bench/lock/main.ts $(BENCH)
+
+.PHONY: soak
+soak: setup ## random faults for an hour, ticks counted (SOAK="--minutes 10")
+	@node test/soak/main.ts $(SOAK)
+
+##@ Upkeep
+.PHONY: setup
+setup: deps ## install what is missing: packages, Redis, cluster binaries (first time: about 10 min)
+	@node tools/setup.ts
+
+# The packages alone. npm runs on the machine's own Node: the one in node_modules is being replaced.
+.PHONY: deps
+deps:
+	@node tools/installed.mjs 2>/dev/null || { \
+	  echo "installing npm packages (once, about a minute)"; PATH="$(MACHINE_PATH)" npm ci; }
+
+.PHONY: clean
+clean: ## remove what was built here (not the cache of cluster binaries)
+	rm -rf node_modules dist coverage bench/out bench/node_modules
+
+-include test/cluster/cluster.mk
