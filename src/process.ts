@@ -1,0 +1,80 @@
+/** The operator as a process: settings in, signals in, exit code out. */
+import { readFileSync } from "node:fs";
+import { configSecrets, loadConfig, type Config } from "./config.ts";
+import { createOperator, type OperatorOptions } from "./operator.ts";
+import {
+  createHealth,
+  createLogger,
+  createMetrics,
+  createRedactor,
+  startServer,
+} from "./telemetry/index.ts";
+
+/** What tests put in: faults at the steps of the protocol. */
+export type Seams = Pick<OperatorOptions, "onStep" | "wrapClient">;
+
+const { version } = JSON.parse(
+  readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+) as { version: string };
+
+/** Resolves with the exit code: 0 after a clean stop, 2 when a setting is wrong. */
+export async function runProcess(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  seams: Seams = {},
+): Promise<number> {
+  const loaded = loadConfig({ argv, env });
+  switch (loaded.kind) {
+    case "help":
+      process.stdout.write(`${loaded.text}\n`);
+      return 0;
+    case "version":
+      process.stdout.write(`${version}\n`);
+      return 0;
+    case "invalid":
+      process.stderr.write(`${loaded.text}\n`);
+      return 2;
+    case "config":
+      return run(loaded.config, loaded.warnings, seams);
+  }
+}
+
+/** Runs until a signal; a second signal ends the process at once. */
+async function run(config: Config, warnings: readonly string[], seams: Seams): Promise<number> {
+  const redact = createRedactor(configSecrets(config));
+  await using log = createLogger({
+    level: config.logLevel,
+    format: config.logFormat,
+    replica: config.replica,
+    redact,
+  });
+  for (const warning of warnings) log.warn(warning, { event: "Config" });
+  const metrics = createMetrics({ version });
+  const health = createHealth();
+  await using _server = await startServer({
+    address: config.bindAddress,
+    metrics,
+    health,
+    redact,
+  });
+  const operator = createOperator({ config, log, metrics, health, ...seams });
+  const stop = new AbortController();
+  const signalled = new Promise<string>((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.once(signal, () => {
+        process.once(signal, () => process.exit(130));
+        resolve(signal);
+      });
+    }
+  });
+  process.on("unhandledRejection", (error) => {
+    log.error("unhandled rejection", { event: "UnhandledRejection", error });
+  });
+  const started = operator.start(stop.signal);
+  started.catch(() => undefined);
+  await Promise.race([signalled, started]);
+  await signalled;
+  stop.abort();
+  await operator.stop();
+  return 0;
+}
