@@ -50,7 +50,7 @@ async function vitest(project: string, minutes: number): Promise<Tally[]> {
   if (listed.code === 0 && !listed.output.includes(".test.ts")) return [];
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
   const ended = await runCommand(["vitest", "run", "--project", project, ...reporters], {
-    timeoutMs: minutes * MINUTE,
+    limit: AbortSignal.timeout(minutes * MINUTE),
   });
   return [tallyVitest(project, readReport(file), ended)];
 }
@@ -62,7 +62,7 @@ async function nodes(): Promise<Tally[]> {
 async function demo(): Promise<Tally[]> {
   if (!existsSync(path.join(ROOT, DEMO))) return [];
   const { code, seconds } = await runCommand(["node", DEMO, "--plain", "--short"], {
-    timeoutMs: 15 * MINUTE,
+    limit: AbortSignal.timeout(15 * MINUTE),
   });
   return [countOne("demo", code === 0, seconds, code === 0 ? undefined : `exit code ${code}`)];
 }

@@ -37,7 +37,7 @@ export const CHECKS: readonly Check[] = [
 export async function runCheck(check: Check): Promise<Ended> {
   const total: Ended = { code: 0, seconds: 0, output: "", timedOut: false };
   for (const command of check.commands()) {
-    const ended = await runCommand(command, { quiet: true, timeoutMs: 300_000 });
+    const ended = await runCommand(command, { quiet: true, limit: AbortSignal.timeout(300_000) });
     total.seconds += ended.seconds;
     if (ended.code === 0) continue;
     return { ...ended, seconds: total.seconds };

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export const ROOT = path.resolve(import.meta.dirname, "../..");
 
@@ -14,13 +15,14 @@ export interface Ended {
 export interface CommandOptions {
   /** Keep the output instead of showing it. */
   quiet?: boolean;
-  /** Asked to stop after this long, killed GRACE_MS later. */
-  timeoutMs?: number;
+  /** Once aborted, the command is asked to stop, and killed GRACE_MS later. */
+  limit?: AbortSignal;
   env?: Record<string, string>;
 }
 
 /** Tests tear down clusters when they are interrupted: that takes its time. */
 const GRACE_MS = 60_000;
+const DRAIN_MS = 2_000;
 
 const running = new Set<number>();
 let interrupted = false;
@@ -72,6 +74,7 @@ export async function runCommand(argv: readonly string[], o: CommandOptions = {}
       PATH: `${path.join(ROOT, "node_modules/.bin")}${path.delimiter}${process.env.PATH ?? ""}`,
     },
   });
+  const closed = new Promise((resolve) => child.once("close", resolve));
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding("utf8").on("data", (chunk: string) => (output += chunk));
@@ -79,33 +82,30 @@ export async function runCommand(argv: readonly string[], o: CommandOptions = {}
   const { pid } = child;
   if (pid !== undefined) running.add(pid);
 
-  let timedOut = false;
-  const timers = [
-    setTimeout(
-      () => {
-        timedOut = true;
-        if (pid !== undefined) signalGroup(pid, "SIGINT");
-      },
-      o.timeoutMs ?? 2 ** 30,
-    ),
-    setTimeout(
-      () => pid !== undefined && signalGroup(pid, "SIGKILL"),
-      (o.timeoutMs ?? 2 ** 30) + GRACE_MS,
-    ),
-  ];
+  let kill: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    if (pid === undefined) return;
+    signalGroup(pid, "SIGINT");
+    kill = setTimeout(() => signalGroup(pid, "SIGKILL"), GRACE_MS);
+  };
+  o.limit?.addEventListener("abort", stop);
   const code = await new Promise<number>((resolve) => {
     child.once("error", (error) => {
       output += error.message;
       if (o.quiet !== true) process.stderr.write(`${error.message}\n`);
       resolve(127);
     });
-    // "exit", not "close": a stray grandchild may hold the pipe open for ever.
+    // "exit", not "close": a stray grandchild may hold the pipe open until it is killed below.
     child.once("exit", (status) => resolve(status ?? 1));
   });
-  for (const timer of timers) clearTimeout(timer);
+  o.limit?.removeEventListener("abort", stop);
+  clearTimeout(kill);
   if (pid !== undefined) {
     running.delete(pid);
     signalGroup(pid, "SIGKILL");
+    // What it printed last is still on its way. One that left the group may hold the pipe for good.
+    await Promise.race([closed, sleep(DRAIN_MS, undefined, { ref: false })]);
   }
+  const timedOut = o.limit?.aborted ?? false;
   return { code, seconds: (performance.now() - start) / 1000, output, timedOut };
 }
