@@ -58,7 +58,7 @@ export interface Replica extends AsyncDisposable {
 
 /** The shell kills the replica when our end of its input closes: a test run that is SIGKILLed leaves nothing behind. */
 const GUARD =
-  '"$@" </dev/null & pid=$!; echo "{\\"pid\\":$pid}"; (cat >/dev/null; kill -KILL "$pid" 2>/dev/null) & wait "$pid"; exit $?';
+  'exec 3<&0; "$@" </dev/null & pid=$!; echo "{\\"pid\\":$pid}"; (cat <&3 >/dev/null; kill -KILL "$pid" 2>/dev/null) & wait "$pid"';
 const NODE = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url));
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const FAULTY_MAIN = fileURLToPath(new URL("faulty-main.ts", import.meta.url));
