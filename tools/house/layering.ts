@@ -19,8 +19,9 @@ export const LAYERS: Readonly<Record<string, readonly string[]>> = {
   controller: ["api", "domain", "kube", "lock", "telemetry"],
   config: ["api", "domain", "telemetry"],
   operator: ["api", "domain", "kube", "lock", "telemetry", "controller", "config"],
-  cli: ["api", "domain", "kube", "lock", "telemetry", "config", "operator"],
-  main: ["api", "domain", "telemetry", "config", "operator", "cli"],
+  process: ["api", "domain", "telemetry", "config", "operator"],
+  cli: ["api", "domain", "kube", "lock", "telemetry", "config", "operator", "process"],
+  main: ["process"],
 };
 
 /** Packages (and `node:` modules) that a layer may not use; an empty pattern forbids all of them. */
