@@ -7,22 +7,17 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { systemClock, systemTimers } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { createController, type Controller } from "./controller/controller.ts";
-import type { Locks, Observer, StepHook } from "./controller/ports.ts";
-import type { LockBackend } from "./domain/status.ts";
+import type { StepHook } from "./controller/ports.ts";
 import {
   createEventRecorder,
   createKubeClient,
   isKubeError,
   namespaces,
   type KubeClient,
-  type ReflectorHealth,
 } from "./kube/index.ts";
-import {
-  createQuorumLock,
-  describeHealth,
-  type LockHealth,
-  type QuorumLock,
-} from "./lock/index.ts";
+import { describeHealth, type LockHealth } from "./lock/index.ts";
+import { backendOf, createLock, locksOf } from "./operator/locks.ts";
+import { createObserver, onMembership, onWatchHealth } from "./operator/reports.ts";
 import { HEALTH_CHECKS, type Health, type Logger, type Metrics } from "./telemetry/index.ts";
 
 export interface OperatorOptions {
@@ -71,15 +66,23 @@ export function createOperator(o: OperatorOptions): Operator {
     instance: config.replica,
     onDropped: (reason, message) => log.warn("event not written", { reason, dropped: message }),
   });
-  const lock = createLock(o);
+  const lock = createLock(config, log, metrics);
   let controller: Controller | undefined;
   let gauges: NodeJS.Timeout | undefined;
 
+  let lockSaid = "";
   function onLockHealth(state: LockHealth): void {
     health.set("redis-quorum", { ok: state.quorum, reason: describeHealth(state) });
     for (const node of state.nodes) {
       metrics.redisNodeUp({ node: node.node, up: node.state === "up" });
     }
+    const summary = [
+      state.quorum,
+      ...state.nodes.map((n) => `${n.state} ${n.reason ?? ""}`),
+    ].join();
+    // While a node is being connected to there is nothing to report: it is up or down in a moment.
+    if (summary === lockSaid || state.nodes.some((n) => n.state === "connecting")) return;
+    lockSaid = summary;
     const fields = { event: "RedisHealth", reason: describeHealth(state) };
     if (state.quorum) log.info("Redis majority reachable", fields);
     else log.warn("no Redis majority", { ...fields, next: "lock.onQuorumLoss decides each tick" });
@@ -100,7 +103,7 @@ export function createOperator(o: OperatorOptions): Operator {
       process,
       locks: locksOf(lock),
       lockBackend: () => backendOf(lock.health()),
-      observe: createObserver(log, metrics),
+      observe: createObserver(log, metrics, health),
       random: Math.random,
       replica: config.replica,
       podName: config.podName,
@@ -119,6 +122,8 @@ export function createOperator(o: OperatorOptions): Operator {
           metrics.queueDone({ outcome: outcome.kind, seconds });
           if (outcome.kind === "retry") metrics.queueRetry();
         },
+        statusFailed: (key, error) =>
+          log.warn("status not written", { event: "StatusTrouble", key, error, next: "retry" }),
         queueStuck: (key, ms) =>
           log.warn("a reconcile hangs", { event: "ReconcileStuck", key, seconds: ms / 1000 }),
         pulse: () => undefined,
@@ -171,48 +176,6 @@ function kubeConfig(config: Config): KubeConfig {
   return loaded;
 }
 
-function createLock({ config, log, metrics }: OperatorOptions): QuorumLock {
-  return createQuorumLock({
-    clientName: "lockedcron",
-    nodes: config.redis.map((node) => ({
-      url: node.url,
-      name: node.name,
-      ...(node.username === undefined ? {} : { username: node.username }),
-      ...(node.password === undefined ? {} : { password: node.password }),
-    })),
-    observer: {
-      nodeReply: ({ node, rttMs }) => metrics.redisRtt({ node, seconds: rttMs / 1000 }),
-      warning: ({ code, message }) => log.warn(message, { event: code }),
-    },
-  });
-}
-
-function backendOf(state: LockHealth): LockBackend {
-  return {
-    quorum: state.quorum,
-    message: state.quorum
-      ? `a majority of the ${state.nodes.length} Redis nodes is reachable`
-      : `fewer than ${state.needed} of ${state.nodes.length} Redis nodes are reachable`,
-  };
-}
-
-/** The quorum lock in the controller's words. */
-function locksOf(lock: QuorumLock): Locks {
-  return {
-    async tryAcquire(key, value, leaseMs) {
-      const result = await lock.tryAcquire(key, value, leaseMs);
-      if (result.outcome === "acquired") {
-        return { outcome: "won", isValid: () => result.grant.isValid() };
-      }
-      return { outcome: result.outcome, isValid: () => false };
-    },
-    async extendMany(entries) {
-      return (await lock.extendMany(entries)).map((result) => result.outcome);
-    },
-    release: (key, value, leaseMs) => lock.release(key, value, leaseMs),
-  };
-}
-
 /** Clusters that share a Redis are told apart by the uid of their kube-system. Without an API server: waits for it. */
 async function clusterId(
   client: KubeClient,
@@ -243,77 +206,4 @@ async function clusterId(
       await new Promise((resolve) => setTimeout(resolve, LOOKUP_RETRY_MS));
     }
   }
-}
-
-function onWatchHealth(h: ReflectorHealth, health: Health, metrics: Metrics, log: Logger): void {
-  const trouble = h.lastError;
-  if (trouble === undefined) {
-    for (const name of ["api-server", "crd", "rbac"]) health.set(name, { ok: true });
-    log.info("watch recovered", { event: "WatchRecovered", resource: h.resource });
-    return;
-  }
-  metrics.watchRestart({ resource: h.resource, reason: trouble.reason });
-  const missing = trouble.reason === "NotFound" && h.resource.startsWith("lockedcronjobs");
-  const check = missing ? "crd" : trouble.reason === "Forbidden" ? "rbac" : "api-server";
-  const way = {
-    crd: "apply crds/lockedcronjobs.yaml",
-    rbac: "bind the operator's ClusterRole (deploy/rbac.yaml)",
-    "api-server": "trying again by itself",
-  }[check];
-  health.set(check, { ok: false, reason: `${h.resource}: ${trouble.message}; ${way}` });
-  // The first failure and then each tenth: a server that is away for an hour must not fill the disk.
-  if (trouble.consecutive % 10 !== 1) return;
-  log.warn("watch fails", {
-    event: "WatchTrouble",
-    resource: h.resource,
-    reason: `${trouble.reason}: ${trouble.message}`,
-    next: way,
-  });
-}
-
-function onMembership(trouble: string | undefined, health: Health, log: Logger): void {
-  if (trouble === undefined) {
-    health.set("membership", { ok: true });
-    return;
-  }
-  health.set("membership", { ok: false, reason: trouble });
-  log.warn("membership Lease not renewed", {
-    event: "MembershipTrouble",
-    reason: trouble,
-    next: "the others count this replica as silent and go on",
-  });
-}
-
-/** One log line per event, and the metrics. Steps that found nothing to do are for debug. */
-function createObserver(log: Logger, metrics: Metrics): Observer {
-  return {
-    step({ key, action, reason, message, outcome, tick, error, ...rest }) {
-      const fields = {
-        event: action,
-        key,
-        reason,
-        outcome,
-        ...(tick === undefined ? {} : { tick: new Date(tick) }),
-        ...rest,
-      };
-      if (error !== undefined) log.warn(message, { ...fields, error, next: "retry with back-off" });
-      else log.info(message, fields);
-    },
-    elected({ key, tick, outcome, ms }) {
-      metrics.election({ outcome, seconds: ms / 1000 });
-      log.info(`election ${outcome}`, { event: "Elected", key, tick: new Date(tick), outcome, ms });
-    },
-    launched({ key, tick, latencyMs, rank }) {
-      metrics.tickLaunched({ latencySeconds: latencyMs / 1000, rank });
-      log.info("Job created", { event: "Launched", key, tick: new Date(tick), latencyMs, rank });
-    },
-    missed({ key, reason, count }) {
-      metrics.tickMissed({ reason, count });
-      log.warn(`${count} tick(s) will not run`, { event: "Missed", key, reason, count });
-    },
-    claimConflict: metrics.claimConflict,
-    takeover: metrics.takeover,
-    jobCreate: (outcome) => metrics.jobCreate({ outcome }),
-    lockRenewal: metrics.lockRenewal,
-  };
 }

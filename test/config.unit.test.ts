@@ -46,7 +46,7 @@ describe("defaults", () => {
       workers: 32,
       rankDelayMs: 75,
       electionLeaseMs: 3_000,
-      takeOverAfterMs: 5_000,
+      takeOverAfterMs: 2_000,
       membershipLeaseSeconds: 15,
       kubeTimeoutMs: 10_000,
       shutdownGraceSeconds: 20,

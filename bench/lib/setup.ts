@@ -33,7 +33,6 @@ export async function setUp(): Promise<Setup> {
       name,
       kubeconfig: cluster.kubeconfigPath,
       redis: redis.map((r) => r.url),
-      flags: ["--log-level=info"],
     });
     replicas.set(name, replica);
     await replica.ready();

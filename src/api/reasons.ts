@@ -51,6 +51,7 @@ export const Reason = {
   StandBy: "StandBy",
   LaunchInProgress: "LaunchInProgress",
   JobAlreadyActive: "JobAlreadyActive",
+  TooManyRuns: "TooManyRuns",
   LockHeld: "LockHeld",
   NoQuorum: "NoQuorum",
   CreateRefused: "CreateRefused",

@@ -98,7 +98,7 @@ export const OPTIONS = {
   takeOverAfterMs: integer({
     min: 100,
     max: 600_000,
-    fallback: 5_000,
+    fallback: 2_000,
     help: "Milliseconds after which a claim without a Job is carried on by another replica, even if its claimer seems alive.",
   }),
   workers: integer({

@@ -48,6 +48,7 @@ export interface ControllerOptions {
     membershipHealth(trouble: string | undefined): void;
     queueOutcome(outcome: Outcome, seconds: number): void;
     queueStuck(key: Key, runMs: number): void;
+    statusFailed(key: Key, error: unknown): void;
     pulse(): void;
   };
   onStep?: StepHook;
@@ -197,6 +198,11 @@ export function createController(o: ControllerOptions): Controller {
     clock,
     timers,
     random,
+    hooks: {
+      onOutcome: (key, outcome) => {
+        if (outcome.kind === "retry") o.hooks.statusFailed(key, outcome.error);
+      },
+    },
   });
   const watchdog = createWatchdog({
     ledgers,

@@ -12,6 +12,12 @@ export const LEDGER_VERSION = 1;
 /** Oldest decisions fall off: the ledger must stay small, it is written on each tick. */
 export const MAX_DECISIONS = 10;
 
+/**
+ * Open runs of one LockedCronJob; with policy Allow a tick beyond it waits until one ends. The ledger is one annotation,
+ * of which the API server takes 256 KiB, and it is written on each tick.
+ */
+export const MAX_RUNS = 250;
+
 export interface Attempt {
   /** 1, 2, …; never reused within a run. */
   n: number;

@@ -1,7 +1,7 @@
 import { ConditionType, Reason } from "../api/reasons.ts";
 import type { Condition, LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import { ticksFrom } from "./decide/index.ts";
-import type { Ledger, Run } from "./ledger.ts";
+import { MAX_RUNS, type Ledger, type Run } from "./ledger.ts";
 import type { ParseScheduleResult, Schedule } from "./schedule/index.ts";
 
 /** What the lock backend says of itself. */
@@ -144,6 +144,10 @@ function ready(
       reason: refused.reason === Reason.ForeignJob ? Reason.ForeignJob : Reason.CreateRefused,
       message: refused.message,
     };
+  }
+  if (runs.length >= MAX_RUNS) {
+    const message = `${runs.length} Jobs are active, the most that one LockedCronJob may have: ticks wait`;
+    return { ok: false, reason: Reason.TooManyRuns, message };
   }
   if (!lock.ok && owner.spec.lock?.onQuorumLoss === "Wait") return lock;
   return owner.spec.suspend === true

@@ -18,6 +18,7 @@ export interface Timing {
   readonly nodeTimeoutMs: number;
   readonly reconnectMaxMs: number;
   readonly heartbeatMs: number;
+  readonly factsMs: number;
 }
 
 /** Below this a lease is eaten by drift, round trips and timer resolution. */
@@ -140,8 +141,16 @@ export function parseTiming(options: QuorumLockOptions): Timing {
   return {
     nodeTimeoutMs: checkMs("nodeTimeoutMs", options.nodeTimeoutMs ?? 500, 10),
     reconnectMaxMs: checkMs("reconnectMaxMs", options.reconnectMaxMs ?? 500, 10),
-    heartbeatMs: checkMs("heartbeatMs", options.heartbeatMs ?? 1000, 50),
+    heartbeatMs: checkMs("heartbeatMs", options.heartbeatMs ?? 1_000, 50),
+    factsMs: checkMs("factsMs", options.factsMs ?? 10_000, 50),
   };
+}
+
+/** 0 when it was not given. */
+export function parseMaxLease(options: QuorumLockOptions): number {
+  return options.maxLeaseMs === undefined
+    ? 0
+    : checkMs("maxLeaseMs", options.maxLeaseMs, MIN_LEASE_MS);
 }
 
 /** @throws LockConfigError when an argument could never make a lock; before anything is sent */

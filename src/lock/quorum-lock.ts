@@ -1,7 +1,14 @@
 import { type Clock, systemClock } from "../clock.ts";
 import { healthOf } from "./health.ts";
 import { createNode, type LockNode } from "./node/node.ts";
-import { checkEntry, checkKey, nodeCountWarnings, parseNodes, parseTiming } from "./options.ts";
+import {
+  checkEntry,
+  checkKey,
+  nodeCountWarnings,
+  parseMaxLease,
+  parseNodes,
+  parseTiming,
+} from "./options.ts";
 import { acquireOnce } from "./ops/acquire.ts";
 import { createRenewals } from "./ops/extend.ts";
 import { inspectOnce, releaseOnce } from "./ops/release.ts";
@@ -61,6 +68,11 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
   const listeners = new Set<(health: LockHealth) => void>();
   const renewals = createRenewals();
 
+  let maxLeaseMs = parseMaxLease(options);
+  const used = (leaseMs: number): void => {
+    maxLeaseMs = Math.max(maxLeaseMs, leaseMs);
+  };
+
   const nodes: readonly LockNode[] = configs.map((config) =>
     createNode(config, {
       ...timing,
@@ -68,11 +80,22 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
       random: options.random ?? Math.random,
       clientName: options.clientName ?? "lockedcron",
       probeKey: options.probeKey ?? "lockedcron:probe",
+      maxLeaseMs: () => maxLeaseMs,
+      twinOf: (runId) => twinOf(config.name, runId),
       onChange,
       onRtt: (node, rttMs) => observer.nodeReply?.({ node, rttMs }),
     }),
   );
   for (const warning of warnings) observer.warning?.(warning);
+
+  /** The node before this one in the list that is the same process: one process has one vote. */
+  function twinOf(name: string, runId: string): string | undefined {
+    for (const node of nodes) {
+      if (node.name === name) return undefined;
+      if (node.health().facts?.runId === runId) return node.name;
+    }
+    return undefined;
+  }
 
   function onChange(): void {
     const health = healthOf(nodes);
@@ -104,6 +127,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
 
   async function extend(key: string, value: string, leaseMs: number): Promise<ExtendResult> {
     checkEntry(key, value, leaseMs);
+    used(leaseMs);
     if (starting !== null) await started();
     const since = clock.monotonic();
     return report("extend", since, await renewals.extend(nodes, clock, { key, value, leaseMs }));
@@ -133,6 +157,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
     warnings,
     async tryAcquire(key, value, leaseMs) {
       checkEntry(key, value, leaseMs);
+      used(leaseMs);
       if (starting !== null) await started();
       const since = clock.monotonic();
       return report("acquire", since, await acquireOnce(nodes, clock, { key, value, leaseMs }));

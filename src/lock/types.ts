@@ -5,7 +5,8 @@ import type { Grant } from "./validity.ts";
 /**
  * Why a node did not vote. Error codes of the socket and of Redis as they are, plus our own:
  * TIMEOUT (sent, no answer within the deadline), PENDING (not answered when the majority had decided), CONNECTING,
- * CLOSED (this lock was closed), CLUSTER (a cluster-mode node), PROTOCOL (not Redis, or garbage).
+ * CLOSED (this lock was closed), CLUSTER (a cluster-mode node), PROTOCOL (not Redis, or garbage), INCARNATION (another
+ * process, or other data, than a moment ago), EVICTION, DUPLICATE (unsafe), FAILOVER (Sentinel names another master).
  */
 export type NodeReason = string;
 
@@ -32,6 +33,15 @@ export type NodeVerdict =
   | {
       readonly node: string;
       readonly outcome: "unknown";
+      readonly reason: NodeReason;
+      readonly message: string;
+    }
+  /** answers, but may have forgotten votes that still count: it restarted, or another process took its place (R7) */
+  | { readonly node: string; readonly outcome: "quarantined"; readonly remainingMs: number }
+  /** answers, but what it says could not be relied on (R8): it evicts keys, or it is the same Redis as another node */
+  | {
+      readonly node: string;
+      readonly outcome: "unsafe";
       readonly reason: NodeReason;
       readonly message: string;
     };
@@ -97,15 +107,37 @@ export interface LockEntry {
   readonly leaseMs: number;
 }
 
+/** From INFO and TIME of a node; as old as the last look (`factsMs`). */
+export interface NodeFacts {
+  readonly version: string;
+  readonly runId: string;
+  readonly replicationId: string;
+  readonly role: string;
+  readonly uptimeSeconds: number;
+  readonly usedMemoryBytes: number;
+  /** 0: no limit */
+  readonly maxMemoryBytes: number;
+  readonly evictionPolicy: string;
+  /** user and system time of the process */
+  readonly cpuSeconds: number;
+  readonly connectedReplicas: number;
+  /** it was a replica before it became this master */
+  readonly promoted: boolean;
+  /** its wall clock less ours, milliseconds */
+  readonly clockOffsetMs?: number;
+}
+
 export interface NodeHealth {
   readonly node: string;
-  readonly state: "up" | "down" | "connecting";
+  /** Only `up` votes. */
+  readonly state: "up" | "down" | "connecting" | "quarantined" | "unsafe";
   readonly reason?: NodeReason;
   readonly message?: string;
   /** smoothed round trip of this node's latest calls, milliseconds */
   readonly rttMs?: number;
   /** wall-clock milliseconds of the last change of state */
   readonly since: number;
+  readonly facts?: NodeFacts;
 }
 
 export interface LockHealth {
@@ -163,5 +195,13 @@ export interface QuorumLockOptions {
   readonly clientName?: string;
   /** Prefix of the short-lived keys by which each connection tries its rights; ACL users must be allowed to write them. */
   readonly probeKey?: string;
+  /**
+   * The longest lease that anybody uses on these nodes. A node that restarted does not vote for so long, because it may
+   * have forgotten votes; with it given, that holds also for restarts before this process began. Default: the longest
+   * lease this lock has used, and restarts it has seen.
+   */
+  readonly maxLeaseMs?: number;
+  /** How often INFO and TIME of each node are read, milliseconds. */
+  readonly factsMs?: number;
   readonly observer?: LockObserver;
 }

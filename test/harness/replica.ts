@@ -73,7 +73,6 @@ export async function startReplica(o: ReplicaOptions): Promise<Replica> {
     `--namespace=${o.namespace ?? "lockedcron-system"}`,
     `--replica=${o.name}`,
     `--bind-address=127.0.0.1:${port}`,
-    "--log-level=debug",
     ...(o.flags ?? []),
   ];
   const env = {

@@ -5,7 +5,7 @@
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import { deadlineOf, decideRun, decideStrays, isGone } from "./runs.ts";
-import type { Ledger, Run } from "../ledger.ts";
+import { MAX_RUNS, type Ledger, type Run } from "../ledger.ts";
 import type { Schedule } from "../schedule/index.ts";
 import type { Decision, Snapshot } from "./types.ts";
 
@@ -115,6 +115,13 @@ function decideDue(
   if (owner.spec.concurrencyPolicy !== "Allow" && active !== undefined) {
     if (deadline !== Infinity) wait(deadline + 1);
     return stillActive(active, tick, iso, s.rank);
+  }
+  if (ledger.runs.length >= MAX_RUNS) {
+    if (deadline !== Infinity) wait(deadline + 1);
+    return nothing(
+      Reason.TooManyRuns,
+      `tick ${iso} waits: ${ledger.runs.length} Jobs are active, which is the most that one LockedCronJob may have`,
+    );
   }
   if (s.now < standByUntil) {
     wait(standByUntil);

@@ -38,8 +38,10 @@ export function parseGoDuration(text: string): DurationResult {
     if (unit === undefined) {
       return bad(`has the unknown unit ${quote(unitName)} (ns, us, ms, s, m or h)`);
     }
-    total += BigInt(whole === "" ? 0 : whole) * unit + fractionOf(fraction, unit);
-    if (total > MAX_NANOS) return bad("is longer than about 292 years");
+    const nanos = BigInt(whole === "" ? 0 : whole) * unit + fractionOf(fraction, unit);
+    // Go adds in 64 bits: twice the largest term wraps round to nothing before it is checked.
+    total = BigInt.asUintN(64, total + nanos);
+    if (nanos > MAX_NANOS || total > MAX_NANOS) return bad("is longer than about 292 years");
     rest = rest.slice(matched.length);
   }
   if (negative) return { ok: true, nanos: -total };

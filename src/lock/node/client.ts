@@ -2,13 +2,14 @@ import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import type { NodeConfig } from "../options.ts";
 import { scripts } from "../scripts.ts";
+import type { NodeFacts } from "../types.ts";
+import { parseInfo } from "./facts.ts";
 import { failureOf, NodeError, type NodeFailure, replyReason } from "./reasons.ts";
 
 /** A connection that is let in, to a master that has our scripts. */
 export interface ReadyClient {
   readonly client: Redis;
-  /** INFO server: run_id, new with every start of the process */
-  readonly runId: string;
+  readonly facts: NodeFacts;
 }
 
 /**
@@ -36,24 +37,6 @@ function createClient(config: NodeConfig, connectTimeoutMs: number): Redis {
   });
 }
 
-function field(info: string, name: string): string | undefined {
-  return new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
-}
-
-/** @throws NodeError when the server cannot vote although it answers */
-function checkInfo(info: string): string {
-  const runId = field(info, "run_id");
-  if (runId === undefined) throw new NodeError("PROTOCOL", "INFO names no run_id: not a Redis");
-  if (field(info, "loading") === "1") throw new NodeError("LOADING", "loads its data set");
-  if (field(info, "cluster_enabled") === "1") {
-    throw new NodeError("CLUSTER", "runs in cluster mode; list independent masters");
-  }
-  if (field(info, "role") !== "master") {
-    throw new NodeError("READONLY", "is a replica; list masters");
-  }
-  return runId;
-}
-
 /**
  * Every script once with EVAL (fills the server's script cache, so that no EVALSHA misses it later) and with EVALSHA,
  * on a key of its own: an ACL that lacks a right is found now, not at the first lock.
@@ -63,7 +46,7 @@ function probe(key: string): [string, ...(string | number)[]][] {
   const [value, other, ms] = ["probe", "other", 1_000];
   return [
     // Taken, taken again (GET, PEXPIRE), and seen by somebody else (PTTL).
-    ["EVAL", acquire.source, 3, key, key, key, value, ms, value, ms, other, ms],
+    ["EVAL", acquire.source, 3, key, key, key, "", value, ms, value, ms, other, ms],
     ["EVAL", extend.source, 1, key, value, ms],
     ["EVAL", inspect.source, 1, key],
     ["EVAL", release.source, 1, key, value],
@@ -84,7 +67,7 @@ async function handshake(
   client: Redis,
   config: NodeConfig,
   options: { readonly clientName: string; readonly probeKey: string },
-): Promise<string> {
+): Promise<NodeFacts> {
   const { username, password, db } = config;
   const say = async (...words: [string, ...(string | number)[]]): Promise<unknown> => {
     try {
@@ -103,13 +86,13 @@ async function handshake(
     await (username === undefined ? say("AUTH", password) : say("AUTH", username, password));
   }
   if (db !== 0) await say("SELECT", db);
-  const runId = checkInfo(String(await say("INFO")));
+  const facts = parseInfo(String(await say("INFO")));
   client.call("CLIENT", "SETNAME", options.clientName).catch(() => undefined);
   const key = `${options.probeKey}:${randomUUID()}`;
   for (const answer of await Promise.all(probe(key).map((words) => say(...words)))) {
     checkProbe(answer);
   }
-  return runId;
+  return facts;
 }
 
 function secretsOf(config: NodeConfig): string[] {
@@ -157,8 +140,8 @@ export async function connectClient(
       await client.connect();
       return handshake(client, config, options);
     };
-    const runId = await Promise.race([login(), deadline.promise]);
-    return { client, runId };
+    const facts = await Promise.race([login(), deadline.promise]);
+    return { client, facts };
   } catch (error) {
     discard(client);
     // connect() says no more than "Connection is closed."; the event before it had the cause.

@@ -1,12 +1,12 @@
 import { performance } from "node:perf_hooks";
 import { Command, type Redis } from "ioredis";
-import type { NodeConfig } from "../options.ts";
 import { scripts, type ScriptName } from "../scripts.ts";
 import type { NodeVerdict } from "../types.ts";
 import { createBatcher } from "./batcher.ts";
-import { discard, explain, type ReadyClient } from "./client.ts";
+import { discard, type ReadyClient } from "./client.ts";
 import { argvOf, type NodeOp } from "./op.ts";
-import { endsConnection, type NodeFailure, replyReason, safeMessage } from "./reasons.ts";
+import { endsConnection, type NodeFailure } from "./reasons.ts";
+import { createVerdicts } from "./verdicts.ts";
 
 /** What became of a connection that ended. */
 export interface ConnectionEnd extends NodeFailure {
@@ -14,25 +14,32 @@ export interface ConnectionEnd extends NodeFailure {
   readonly orphans: readonly NodeOp[];
 }
 
+/** One TCP connection to one server process. */
 export interface Connection {
-  readonly runId: string;
   /** Sends with everything else of this event-loop turn. Operations on one key keep their order, always. */
   submit(op: NodeOp): void;
+  /** A command beside the locks; `answered` is not called when the connection ends first. */
+  call(words: readonly string[], answered: (reply: unknown, rttMs: number) => void): void;
   /** Ends the connection; everything unanswered settles as unknown. */
   close(failure: NodeFailure): void;
   readonly ended: Promise<ConnectionEnd>;
 }
 
-interface Batch {
-  readonly script: ScriptName | "ping";
+/** One command on the wire. */
+interface Call {
+  readonly script: ScriptName | null;
   readonly ops: readonly NodeOp[];
+  readonly words?: readonly string[];
+  readonly answered?: (reply: unknown, rttMs: number) => void;
   sentAt: number;
   settled: boolean;
 }
 
 export interface ConnectionOptions {
+  readonly node: string;
   readonly nodeTimeoutMs: number;
   readonly heartbeatMs: number;
+  readonly explain: (error: unknown) => NodeFailure;
   readonly onRtt: (rttMs: number) => void;
   /** The node has let a call time out (true), or has answered again after that (false). */
   readonly onSilence: (silent: boolean) => void;
@@ -41,99 +48,79 @@ export interface ConnectionOptions {
 /** Without any answer for so many time-outs a connection is given up. */
 const TIMEOUTS_BEFORE_RECONNECT = 3;
 
-export function openConnection(
-  ready: ReadyClient,
-  config: NodeConfig,
-  options: ConnectionOptions,
-): Connection {
-  const { client, runId } = ready;
-  const { nodeTimeoutMs } = options;
-  const node = config.name;
+export function openConnection(ready: ReadyClient, options: ConnectionOptions): Connection {
+  const { client, facts } = ready;
+  const { nodeTimeoutMs, explain } = options;
+  const { verdictOf, unknown, unavailable } = createVerdicts(options.node);
+  const timedOut: NodeFailure = { reason: "TIMEOUT", message: `no answer in ${nodeTimeoutMs} ms` };
   const ended = Promise.withResolvers<ConnectionEnd>();
   // Redis answers in the order of the questions, so the first of the set is the oldest.
-  const inflight = new Set<Batch>();
+  const inflight = new Set<Call>();
   let timer: NodeJS.Timeout | undefined;
   let lastSent = performance.now();
   // One call timed out and nothing was heard since: asking more would only pile up work for a hung server.
   let silent = false;
   let closed: NodeFailure | undefined;
 
-  const unknown = (failure: NodeFailure): NodeVerdict => ({ node, outcome: "unknown", ...failure });
-  const unavailable = (failure: NodeFailure): NodeVerdict => ({
-    node,
-    outcome: "unavailable",
-    ...failure,
-  });
-  const timedOut: NodeFailure = { reason: "TIMEOUT", message: `no answer in ${nodeTimeoutMs} ms` };
-
-  function settleAll(batch: Batch, verdict: NodeVerdict): void {
-    if (batch.settled) return;
-    batch.settled = true;
-    for (const op of batch.ops) op.settle(verdict);
-  }
-
-  function verdictOf(item: unknown): NodeVerdict {
-    if (item === 1) return { node, outcome: "yes" };
-    if (item === 2) return { node, outcome: "yes", mine: true };
-    if (item === 0) return { node, outcome: "absent" };
-    const [text, detail] = Array.isArray(item) ? (item as unknown[]) : [];
-    if (typeof text === "string" && typeof detail === "number") {
-      return { node, outcome: "held", holder: text, pttlMs: detail };
-    }
-    if (typeof detail === "string") {
-      return unavailable({ reason: replyReason(detail), message: safeMessage(detail, []) });
-    }
-    return unknown({ reason: "PROTOCOL", message: "an answer that no script of ours gives" });
-  }
-
-  function send(batch: Batch, by: "evalsha" | "eval"): void {
-    batch.sentAt = performance.now();
-    lastSent = batch.sentAt;
-    inflight.add(batch);
-    client.sendCommand(commandOf(batch, by, (error, reply) => onReply(batch, error, reply)));
+  function send(call: Call, by: "evalsha" | "eval" = "evalsha"): void {
+    call.sentAt = performance.now();
+    lastSent = call.sentAt;
+    inflight.add(call);
+    const command = commandOf(call, by, facts.replicationId, (error, reply) =>
+      onReply(call, error, reply),
+    );
+    client.sendCommand(command);
     timer ??= setTimeout(onTimer, nodeTimeoutMs);
   }
 
-  function onReply(batch: Batch, error: unknown, reply: unknown): void {
-    if (closed !== undefined || !inflight.delete(batch)) return;
-    if (error === null || error === undefined) {
-      hear(false);
-      options.onRtt(performance.now() - batch.sentAt);
-      const items = Array.isArray(reply) ? (reply as unknown[]) : [];
-      const late = batch.settled;
-      batch.settled = true;
-      for (const [i, op] of batch.ops.entries()) {
-        if (late) op.late?.(verdictOf(items[i]));
-        else op.settle(verdictOf(items[i]));
-      }
+  function settleAll(call: Call, verdict: NodeVerdict): void {
+    if (call.settled) return;
+    call.settled = true;
+    for (const op of call.ops) op.settle(verdict);
+  }
+
+  function onReply(call: Call, error: unknown, reply: unknown): void {
+    if (closed !== undefined || !inflight.delete(call)) return;
+    if (error !== null && error !== undefined) {
+      onError(call, error);
       return;
     }
-    onError(batch, error);
+    hear(false);
+    const rttMs = performance.now() - call.sentAt;
+    options.onRtt(rttMs);
+    call.answered?.(reply, rttMs);
+    const items = Array.isArray(reply) ? (reply as unknown[]) : [];
+    const late = call.settled;
+    call.settled = true;
+    for (const [i, op] of call.ops.entries()) {
+      if (late) op.late?.(verdictOf(items[i]));
+      else op.settle(verdictOf(items[i]));
+    }
+  }
+
+  function onError(call: Call, error: unknown): void {
+    const { name, message } = error as Error;
+    const failure = explain(error);
+    if (name !== "ReplyError") {
+      // Not an answer: the connection is ending, and its "end" event may come a moment later than this rejection.
+      inflight.add(call);
+      close(failure);
+      return;
+    }
+    hear(false);
+    if (message.startsWith("NOSCRIPT") && call.script !== null) {
+      // SCRIPT FLUSH by somebody. Answers keep their order, so do these second sendings.
+      send(call, "eval");
+      return;
+    }
+    settleAll(call, unavailable(failure));
+    if (endsConnection(failure.reason)) close(failure);
   }
 
   function hear(nothing: boolean): void {
     if (silent === nothing) return;
     silent = nothing;
     options.onSilence(nothing);
-  }
-
-  function onError(batch: Batch, error: unknown): void {
-    const { name, message } = error as Error;
-    const failure = explain(error, config);
-    if (name !== "ReplyError") {
-      // Not an answer: the connection is ending, and its "end" event may come a moment later than this rejection.
-      inflight.add(batch);
-      close(failure);
-      return;
-    }
-    hear(false);
-    if (message.startsWith("NOSCRIPT") && batch.script !== "ping") {
-      // SCRIPT FLUSH by somebody. Answers keep their order, so do these second sendings.
-      send(batch, "eval");
-      return;
-    }
-    settleAll(batch, unavailable(failure));
-    if (endsConnection(failure.reason)) close(failure);
   }
 
   /** The oldest question decides: after one time-out it is unknown, after three the connection is given up. */
@@ -154,21 +141,19 @@ export function openConnection(
       return;
     }
     let wakeAt = giveUpAt;
-    for (const batch of inflight) {
-      if (batch.settled) continue;
-      if (now < batch.sentAt + nodeTimeoutMs) {
-        wakeAt = Math.min(wakeAt, batch.sentAt + nodeTimeoutMs);
+    for (const call of inflight) {
+      if (call.settled) continue;
+      if (now < call.sentAt + nodeTimeoutMs) {
+        wakeAt = Math.min(wakeAt, call.sentAt + nodeTimeoutMs);
         break;
       }
       hear(true);
-      settleAll(batch, unknown(timedOut));
+      settleAll(call, unknown(timedOut));
     }
     if (closed === undefined) timer ??= setTimeout(onTimer, Math.max(1, wakeAt - now));
   }
 
-  const batcher = createBatcher((script, ops) =>
-    send({ script, ops, sentAt: 0, settled: false }, "evalsha"),
-  );
+  const batcher = createBatcher((script, ops) => send({ script, ops, sentAt: 0, settled: false }));
 
   function submit(op: NodeOp): void {
     if (closed !== undefined) op.settle(unavailable(closed));
@@ -177,9 +162,20 @@ export function openConnection(
     else batcher.add(op);
   }
 
+  function call(words: readonly string[], answered?: Call["answered"]): void {
+    if (closed !== undefined) return;
+    send({
+      script: null,
+      ops: [],
+      words,
+      ...(answered && { answered }),
+      sentAt: 0,
+      settled: false,
+    });
+  }
+
   const heartbeat = setInterval(() => {
-    if (inflight.size > 0 || performance.now() - lastSent < options.heartbeatMs) return;
-    send({ script: "ping", ops: [], sentAt: 0, settled: false }, "evalsha");
+    if (inflight.size === 0 && performance.now() - lastSent >= options.heartbeatMs) call(["ping"]);
   }, options.heartbeatMs);
 
   function close(failure: NodeFailure): void {
@@ -189,9 +185,9 @@ export function openConnection(
     clearTimeout(timer);
     discard(client);
     const orphans: NodeOp[] = [];
-    for (const batch of inflight) {
-      if (batch.script === "acquire") orphans.push(...batch.ops);
-      settleAll(batch, unknown(failure));
+    for (const call of inflight) {
+      if (call.script === "acquire") orphans.push(...call.ops);
+      settleAll(call, unknown(failure));
     }
     inflight.clear();
     for (const op of batcher.drain()) op.settle(unavailable(failure));
@@ -206,25 +202,27 @@ export function openConnection(
     close(
       lastError === undefined
         ? { reason: "ECONNRESET", message: "the server closed the connection" }
-        : explain(lastError, config),
+        : explain(lastError),
     );
   });
-  return { runId, submit, close, ended: ended.promise };
+  return { submit, call, close, ended: ended.promise };
 }
 
 function commandOf(
-  batch: Batch,
+  call: Call,
   by: "evalsha" | "eval",
+  replicationId: string,
   done: (error: unknown, reply: unknown) => void,
 ): Parameters<Redis["sendCommand"]>[0] {
-  if (batch.script === "ping") return new Command("ping", [], { replyEncoding: "utf8" }, done);
-  const { sha, source } = scripts[batch.script];
-  const keys = batch.ops.map((op) => op.key);
-  const argv = batch.ops.flatMap(argvOf);
-  return new Command(
-    by,
-    [by === "eval" ? source : sha, keys.length, ...keys, ...argv],
-    { replyEncoding: "utf8" },
-    done,
-  );
+  const options = { replyEncoding: "utf8" } as const;
+  if (call.script === null) {
+    const [name = "ping", ...args] = call.words ?? [];
+    return new Command(name, args, options, done);
+  }
+  const { sha, source } = scripts[call.script];
+  const args: (string | number)[] = [by === "eval" ? source : sha, call.ops.length];
+  for (const op of call.ops) args.push(op.key);
+  if (call.script === "acquire") args.push(replicationId);
+  for (const op of call.ops) args.push(...argvOf(op));
+  return new Command(by, args, options, done);
 }

@@ -2,17 +2,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../clock.ts";
 import type { NodeConfig, Timing } from "../options.ts";
 import type { NodeHealth, NodeVerdict } from "../types.ts";
-import { connectClient } from "./client.ts";
+import { connectClient, explain } from "./client.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { createDebts } from "./debts.ts";
+import { clockOffset, incarnationOf, parseInfo } from "./facts.ts";
 import type { NodeOp } from "./op.ts";
 import type { NodeError, NodeFailure } from "./reasons.ts";
+import { createStanding } from "./standing.ts";
 
 export interface LockNodeOptions extends Timing {
   readonly clock: Clock;
   readonly random: () => number;
   readonly clientName: string;
   readonly probeKey: string;
+  readonly maxLeaseMs: () => number;
+  readonly twinOf: (runId: string) => string | undefined;
   readonly onChange: () => void;
   readonly onRtt: (node: string, rttMs: number) => void;
 }
@@ -22,6 +26,8 @@ export interface LockNode {
   readonly name: string;
   /** Shared by all attempts: sent or about to be, and no answer yet. */
   readonly pending: NodeVerdict;
+  /** What a node that must not vote says instead (R7, R8); null: it votes. */
+  bar(): NodeVerdict | null;
   /** Settles exactly once, at once when the node is down. */
   submit(op: NodeOp): void;
   /** Compare-and-delete, in the background for as long as it takes; the verdict is that of the first try. */
@@ -35,39 +41,20 @@ export interface LockNode {
 const FIRST_BACKOFF_MS = 50;
 /** Connecting, logging in and checking may take so many node time-outs. */
 const CONNECT_TIMEOUTS = 2;
-const RTT_WEIGHT = 0.2;
 
 export function createNode(config: NodeConfig, options: LockNodeOptions): LockNode {
-  const { clock } = options;
   const { name } = config;
+  const { clock } = options;
   const closing = new AbortController();
   const tried = Promise.withResolvers<void>();
-  let connection: Connection | undefined;
-  let state: NodeHealth["state"] = "connecting";
-  let failure: NodeFailure = { reason: "CONNECTING", message: "not connected yet" };
-  let since = clock.now();
-  let rttMs: number | undefined;
-  let lastRunId: string | undefined;
-
-  function become(next: NodeHealth["state"], why?: NodeFailure): void {
-    const same = state === next && (why === undefined || why.reason === failure.reason);
-    if (why !== undefined) failure = why;
-    if (same) return;
-    if (state !== next) since = clock.now();
-    state = next;
-    options.onChange();
-  }
-
-  function onRtt(ms: number): void {
-    rttMs = rttMs === undefined ? ms : rttMs + RTT_WEIGHT * (ms - rttMs);
-    options.onRtt(name, ms);
-  }
-
-  const send = (op: NodeOp): void => {
-    if (connection === undefined) op.settle({ node: name, outcome: "unavailable", ...failure });
-    else connection.submit(op);
-  };
+  const standing = createStanding({ ...options, name });
   const debts = createDebts(send);
+  let connection: Connection | undefined;
+
+  function send(op: NodeOp): void {
+    if (connection !== undefined) connection.submit(op);
+    else op.settle({ node: name, outcome: "unavailable", ...standing.failure() });
+  }
 
   /** One connection's life. Returns why it ended; never throws. */
   async function live(onUp: () => void): Promise<NodeFailure> {
@@ -78,25 +65,52 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
         probeKey: options.probeKey,
         signal: closing.signal,
       });
-      connection = openConnection(ready, config, {
-        ...options,
-        onRtt,
-        onSilence: (silent) =>
-          silent ? become("down", { reason: "TIMEOUT", message: "does not answer" }) : become("up"),
+      connection = openConnection(ready, {
+        node: name,
+        nodeTimeoutMs: options.nodeTimeoutMs,
+        heartbeatMs: options.heartbeatMs,
+        explain: (error) => explain(error, config),
+        onSilence: standing.silence,
+        onRtt: (ms) => {
+          standing.onRtt(ms);
+          options.onRtt(name, ms);
+        },
       });
+      onUp();
+      debts.connected(standing.connected(ready.facts));
     } catch (error) {
       const { code, message } = error as NodeError;
       return { reason: code, message };
     }
-    onUp();
-    become("up");
-    debts.connected(connection.runId === lastRunId);
-    lastRunId = connection.runId;
+    const watch = setInterval(look, options.factsMs, connection);
+    look(connection);
     tried.resolve();
     const end = await connection.ended;
+    clearInterval(watch);
     connection = undefined;
     debts.orphaned(end.orphans);
     return end;
+  }
+
+  /** Reads INFO and TIME: memory, policy, clock; and whether the server is still what it was. */
+  function look(current: Connection): void {
+    current.call(["info"], (reply) => {
+      try {
+        const facts = parseInfo(String(reply));
+        const known = standing.health().facts;
+        if (known !== undefined && incarnationOf(known) !== incarnationOf(facts)) {
+          current.close({ reason: "INCARNATION", message: "it is not the server it was" });
+          return;
+        }
+        current.call(["time"], (time, rttMs) => {
+          const clockOffsetMs = clockOffset(time, clock.now(), rttMs);
+          standing.learn({ ...facts, ...(clockOffsetMs !== undefined && { clockOffsetMs }) });
+        });
+      } catch (error) {
+        const { code, message } = error as NodeError;
+        current.close({ reason: code, message });
+      }
+    });
   }
 
   async function stayConnected(): Promise<void> {
@@ -107,12 +121,11 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
       });
       failures += 1;
       if (closing.signal.aborted) return;
-      become("down", { reason: why.reason, message: why.message });
+      standing.disconnected(why);
       tried.resolve();
       const backoff = Math.min(options.reconnectMaxMs, FIRST_BACKOFF_MS * 2 ** (failures - 1));
-      await sleep(backoff * (0.5 + options.random() / 2), undefined, closing).catch(
-        () => undefined,
-      );
+      const jittered = backoff * (0.5 + options.random() / 2);
+      await sleep(jittered, undefined, closing).catch(() => undefined);
     }
   }
   const running = stayConnected();
@@ -125,23 +138,19 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
       reason: "PENDING",
       message: "no answer when the others had decided",
     },
+    bar: standing.bar,
     submit(op) {
       if (op.script === "acquire") debts.cancel(op.key, op.value);
       send(op);
     },
     erase: (key, value, leaseMs, answered) => debts.settle(key, value, leaseMs, answered),
-    health: () => ({
-      node: name,
-      state,
-      ...(state !== "up" && failure),
-      ...(rttMs !== undefined && { rttMs }),
-      since,
-    }),
+    health: standing.health,
     tried: tried.promise,
     async close() {
+      const closed = { reason: "CLOSED", message: "the lock was closed" };
       closing.abort();
-      failure = { reason: "CLOSED", message: "the lock was closed" };
-      connection?.close(failure);
+      standing.close(closed);
+      connection?.close(closed);
       await running;
       tried.resolve();
       debts.close();

@@ -9,6 +9,7 @@ export interface NodeFailure {
 
 /** Redis answers that do not start with their code, or whose code says less than we know. */
 const BY_TEXT: readonly (readonly [RegExp, NodeReason])[] = [
+  [/^INCARNATION\b/, "INCARNATION"],
   [/\bWRONGPASS\b|invalid password/i, "WRONGPASS"],
   [/\bNOAUTH\b|Authentication required/i, "NOAUTH"],
   [/\bNOPERM\b|user executing the script can't|has no permissions/i, "NOPERM"],
@@ -59,5 +60,13 @@ export class NodeError extends Error {
 
 /** After these answers the connection is of no use: the node is no master of ours any more, or we are not let in. */
 export function endsConnection(reason: NodeReason): boolean {
-  return ["READONLY", "MASTERDOWN", "NOAUTH", "WRONGPASS", "CLUSTER", "PROTOCOL"].includes(reason);
+  return [
+    "INCARNATION",
+    "READONLY",
+    "MASTERDOWN",
+    "NOAUTH",
+    "WRONGPASS",
+    "CLUSTER",
+    "PROTOCOL",
+  ].includes(reason);
 }

@@ -13,14 +13,21 @@ export function acquireOnce(
 ): Promise<AcquireResult> {
   const { key, value, leaseMs } = entry;
   const { promise, resolve } = Promise.withResolvers<AcquireResult>();
-  const asked: LockNode[] = [];
+  const asked = new Set<LockNode>();
+  const submit = (node: LockNode, settle: (verdict: NodeVerdict) => void) =>
+    node.submit({ script: "acquire", key, value, leaseMs, settle });
   // ORDER: before the first byte is sent; a node may grant from that moment on.
   const stamp = stampOf(clock);
   poll(
     nodes,
     (node, settle) => {
-      asked.push(node);
-      node.submit({ script: "acquire", key, value, leaseMs, settle });
+      const bar = node.bar();
+      if (bar !== null) {
+        settle(bar);
+        return;
+      }
+      asked.add(node);
+      submit(node, settle);
     },
     judgeAcquire,
     false,
@@ -28,10 +35,16 @@ export function acquireOnce(
       const perNode = [...verdicts];
       const grant = decision === "acquired" ? grantFrom(entry, stamp, clock) : null;
       if (grant !== null) {
+        // A quarantined node is given the value already, so that it can vouch for it when it votes again.
+        for (const [i, node] of nodes.entries()) {
+          if (perNode[i]?.outcome === "quarantined") submit(node, () => undefined);
+        }
         resolve({ outcome: "acquired", grant, perNode });
         return;
       }
-      undo(asked, perNode, entry);
+      for (const [i, node] of nodes.entries()) {
+        if (asked.has(node) && isNewVote(perNode[i])) node.erase(key, value, leaseMs);
+      }
       if (decision === "held") {
         resolve({ outcome: "held", holder: holderOf(perNode), perNode });
         return;
@@ -44,18 +57,10 @@ export function acquireOnce(
 }
 
 /**
- * Takes back the votes of an attempt that failed: behind the set on its own connection, so that a set that is still
- * under way is undone as well. A vote that was ours before the attempt is left alone.
+ * To be taken back, behind the set on its own connection: a set that is still under way is undone as well. What was
+ * ours before the attempt is left alone.
  */
-function undo(
-  asked: readonly LockNode[],
-  perNode: readonly NodeVerdict[],
-  { key, value, leaseMs }: LockEntry,
-): void {
-  // Nodes are asked in order, so both lists begin with the same ones.
-  for (const [i, node] of asked.entries()) {
-    const verdict = perNode[i];
-    const newVote = verdict?.outcome === "yes" && verdict.mine !== true;
-    if (newVote || verdict?.outcome === "unknown") node.erase(key, value, leaseMs);
-  }
+function isNewVote(verdict: NodeVerdict | undefined): boolean {
+  if (verdict?.outcome === "yes") return verdict.mine !== true;
+  return verdict?.outcome === "unknown";
 }

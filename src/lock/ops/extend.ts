@@ -59,12 +59,13 @@ export function createRenewals(): Renewals {
       nodes,
       (node, settle) => {
         const onVerdict = (verdict: NodeVerdict): void => {
-          if (verdict.outcome === "absent") {
+          if (verdict.outcome === "absent" && node.bar()?.outcome !== "unsafe") {
             if (renewal.state === "asking") without.push(node);
             else if (renewal.state === "confirmed") heal(node);
           }
           answered(renewal);
-          settle(verdict);
+          // A node that must not vote is renewed and healed like the others; only its word does not count.
+          settle(node.bar() ?? verdict);
         };
         node.submit({ script: "extend", key, value, leaseMs, settle: onVerdict });
       },
@@ -82,9 +83,9 @@ export function createRenewals(): Renewals {
         }
         if (decision === "gone") {
           // Terminal (R6): what is left of it would only be in the way of the next holder.
+          const left = ["yes", "unknown", "quarantined", "unsafe"];
           for (const [i, node] of nodes.entries()) {
-            const kind = perNode[i]?.outcome;
-            if (kind === "yes" || kind === "unknown") node.erase(key, value, leaseMs);
+            if (left.includes(perNode[i]?.outcome ?? "")) node.erase(key, value, leaseMs);
           }
           resolve({ outcome: "lost", holder: holderOf(perNode), perNode });
           return;

@@ -1,0 +1,98 @@
+/** What the controller and the watches tell, as log lines, metrics and readiness checks. */
+import type { Observer } from "../controller/ports.ts";
+import { isKubeError, type ReflectorHealth } from "../kube/index.ts";
+import type { Health, Logger, Metrics } from "../telemetry/index.ts";
+
+/** What somebody can do about a check that fails. */
+const WAY_OUT = {
+  crd: "apply crds/lockedcronjobs.yaml",
+  rbac: "bind the operator's ClusterRole (deploy/rbac.yaml)",
+  "api-server": "trying again by itself",
+};
+
+export function onWatchHealth(
+  h: ReflectorHealth,
+  health: Health,
+  metrics: Metrics,
+  log: Logger,
+): void {
+  const trouble = h.lastError;
+  if (trouble === undefined) {
+    for (const name of ["api-server", "crd", "rbac"]) health.set(name, { ok: true });
+    log.info("watch recovered", { event: "WatchRecovered", resource: h.resource });
+    return;
+  }
+  metrics.watchRestart({ resource: h.resource, reason: trouble.reason });
+  const missing = trouble.reason === "NotFound" && h.resource.startsWith("lockedcronjobs");
+  const check = missing ? "crd" : trouble.reason === "Forbidden" ? "rbac" : "api-server";
+  const way = WAY_OUT[check];
+  health.set(check, { ok: false, reason: `${h.resource}: ${trouble.message}; ${way}` });
+  // The first failure and then each tenth: a server that is away for an hour must not fill the disk.
+  if (trouble.consecutive % 10 !== 1) return;
+  log.warn("watch fails", {
+    event: "WatchTrouble",
+    resource: h.resource,
+    reason: `${trouble.reason}: ${trouble.message}`,
+    next: way,
+  });
+}
+
+export function onMembership(trouble: string | undefined, health: Health, log: Logger): void {
+  if (trouble === undefined) {
+    health.set("membership", { ok: true });
+    return;
+  }
+  health.set("membership", { ok: false, reason: trouble });
+  log.warn("membership Lease not renewed", {
+    event: "MembershipTrouble",
+    reason: trouble,
+    next: "the others count this replica as silent and go on",
+  });
+}
+
+/** One log line per event, and the metrics. Steps that found nothing to do are for debug. */
+export function createObserver(log: Logger, metrics: Metrics, health: Health): Observer {
+  const forbidden = new Set<string>();
+
+  /** A right that is missing shows in readiness until the same action goes through. */
+  function noteRights(action: string, error: unknown): void {
+    if (isKubeError(error) && error.reason === "Forbidden") {
+      forbidden.add(action);
+      health.set("rbac", { ok: false, reason: `${error.message}; ${WAY_OUT.rbac}` });
+    } else if (error === undefined && forbidden.delete(action) && forbidden.size === 0) {
+      health.set("rbac", { ok: true });
+    }
+  }
+
+  return {
+    step({ key, action, reason, message, outcome, tick, error, ...rest }) {
+      noteRights(action, error);
+      const fields = {
+        event: action,
+        key,
+        reason,
+        outcome,
+        ...(tick === undefined ? {} : { tick: new Date(tick) }),
+        ...rest,
+      };
+      if (error !== undefined) log.warn(message, { ...fields, error, next: "retry with back-off" });
+      else log.info(message, fields);
+    },
+    elected({ key, tick, outcome, ms }) {
+      metrics.election({ outcome, seconds: ms / 1000 });
+      log.info(`election ${outcome}`, { event: "Elected", key, tick: new Date(tick), outcome, ms });
+    },
+    launched({ key, tick, latencyMs, rank }) {
+      metrics.tickLaunched({ latencySeconds: latencyMs / 1000, rank });
+      log.info("Job created", { event: "Launched", key, tick: new Date(tick), latencyMs, rank });
+    },
+    missed({ key, reason, count }) {
+      metrics.tickMissed({ reason, count });
+      log.warn(`${count} tick(s) will not run`, { event: "Missed", key, reason, count });
+    },
+    claimConflict: metrics.claimConflict,
+    takeover: metrics.takeover,
+    jobCreate: (outcome) => metrics.jobCreate({ outcome }),
+    lockRenewal: metrics.lockRenewal,
+  };
+}
