@@ -25,9 +25,13 @@ export interface OperatorOptions {
   log: Logger;
   metrics: Metrics;
   health: Health;
-  /** Seams for tests: what to do at a step of the protocol, and a client that loses answers. */
+  /**
+   * Seams for tests: what to do at a step of the protocol, a client that loses answers, and a shorter wait for requests
+   * of the dead (ControllerOptions.requestBoundMs).
+   */
   onStep?: StepHook;
   wrapClient?: (client: KubeClient) => KubeClient;
+  requestBoundMs?: number;
 }
 
 export interface Operator {
@@ -129,6 +133,7 @@ export function createOperator(o: OperatorOptions): Operator {
         pulse: () => undefined,
       },
       ...(o.onStep === undefined ? {} : { onStep: o.onStep }),
+      ...(o.requestBoundMs === undefined ? {} : { requestBoundMs: o.requestBoundMs }),
     });
     gauges = setInterval(setGauges, GAUGE_MS);
     await controller.start(signal);

@@ -11,7 +11,7 @@ import {
 } from "./telemetry/index.ts";
 
 /** What tests put in: faults at the steps of the protocol. */
-export type Seams = Pick<OperatorOptions, "onStep" | "wrapClient">;
+export type Seams = Pick<OperatorOptions, "onStep" | "wrapClient" | "requestBoundMs">;
 
 const { version } = JSON.parse(
   readFileSync(new URL("../package.json", import.meta.url), "utf8"),

@@ -30,7 +30,10 @@ export function createAttemptBook(o: {
   process: string;
   clock: Clock;
   members: Pick<Members, "stateOf">;
+  /** Default REQUEST_BOUND_MS; shorter only in tests. */
+  requestBoundMs?: number;
 }): AttemptBook {
+  const requestBoundMs = o.requestBoundMs ?? REQUEST_BOUND_MS;
   const own = new Map<string, { state: "sent" | "answered"; at: number }>();
   let sweptAt = o.clock.monotonic();
 
@@ -63,7 +66,7 @@ export function createAttemptBook(o: {
       const known = own.get(idOf(run.runId, attempt.n));
       if (known === undefined) return "unsent";
       if (known.state === "answered") return "past";
-      return o.clock.monotonic() - known.at > REQUEST_BOUND_MS ? "past" : "inDoubt";
+      return o.clock.monotonic() - known.at > requestBoundMs ? "past" : "inDoubt";
     },
   };
 }

@@ -43,6 +43,8 @@ export interface ControllerOptions {
   electionLeaseMs: number;
   takeOverAfterMs: number;
   membershipLeaseSeconds: number;
+  /** How long a request may be on its way, ms; see attempts.ts. Only tests make it shorter. */
+  requestBoundMs?: number;
   hooks: {
     watchHealth(health: ReflectorHealth): void;
     membershipHealth(trouble: string | undefined): void;
@@ -86,6 +88,7 @@ export function createController(o: ControllerOptions): Controller {
   let pulseAt = clock.now();
   let pulse: { stop(): Promise<void> } | undefined;
 
+  const bound = o.requestBoundMs === undefined ? {} : { requestBoundMs: o.requestBoundMs };
   const changed = (key: Key): void => {
     if (started) queue.add(key, { priority: PRIORITY.watch });
   };
@@ -112,6 +115,7 @@ export function createController(o: ControllerOptions): Controller {
     podName: o.podName,
     process: o.process,
     leaseSeconds: o.membershipLeaseSeconds,
+    ...bound,
     onHealth: o.hooks.membershipHealth,
     onChange: () => {
       if (started) for (const key of ledgers.withRuns()) changed(key);
@@ -137,7 +141,12 @@ export function createController(o: ControllerOptions): Controller {
     replicas: { changed: membership.observe, deleted: membership.observeDeleted },
     onHealth: o.hooks.watchHealth,
   });
-  const attempts = createAttemptBook({ process: o.process, clock, members: membership });
+  const attempts = createAttemptBook({
+    process: o.process,
+    clock,
+    members: membership,
+    ...bound,
+  });
   const context: Context = {
     process: o.process,
     replica: o.replica,

@@ -29,6 +29,8 @@ export interface MembershipOptions {
   /** `<replica>/<nonce>`. */
   process: string;
   leaseSeconds: number;
+  /** Default REQUEST_BOUND_MS; shorter only in tests. */
+  requestBoundMs?: number;
   /** How the renewal goes: undefined when well, else what is wrong. */
   onHealth(trouble: string | undefined): void;
   onChange(): void;
@@ -67,6 +69,7 @@ export function createMembership(o: MembershipOptions): Membership {
   const deadSince = new Map<string, number>();
   const podLooks = new Map<string, number>();
   const durationMs = o.leaseSeconds * 1000;
+  const requestBoundMs = o.requestBoundMs ?? REQUEST_BOUND_MS;
   let stopped = false;
   let cancelRenewal: (() => void) | undefined;
   let current: Lease | undefined;
@@ -104,7 +107,7 @@ export function createMembership(o: MembershipOptions): Membership {
     if (process === o.process) return "alive";
     const since = deadSince.get(process);
     if (since !== undefined) {
-      return o.clock.monotonic() - since > REQUEST_BOUND_MS ? "past" : "dead";
+      return o.clock.monotonic() - since > requestBoundMs ? "past" : "dead";
     }
     const replica = replicaOf(process);
     // ORDER: our own replica's name is ours alone, so an older process of it has ended before we began.
