@@ -1,56 +1,14 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openCluster, startCluster } from "./cluster.ts";
 import type { ControlPlaneCluster } from "./cluster.ts";
 import { clusterDir } from "./paths.ts";
-import { identify, isAlive, processesOf, signal, until } from "./proc.ts";
-import type { ProcessId } from "./proc.ts";
+import { isAlive, processesOf, signal, until } from "./proc.ts";
 import { RunError } from "./run.ts";
 import { listRecords } from "./state.ts";
+import { mustIdentify, startElsewhere, useOwnRunDir } from "./testing.ts";
 
-/** A program that starts a cluster and waits, to be killed. */
-const OWNER = `
-  import { startCluster } from ${JSON.stringify(join(import.meta.dirname, "cluster.ts"))};
-  const cluster = await startCluster({ mode: "control-plane" });
-  console.log(cluster.name);
-  setInterval(() => {}, 60_000);
-`;
-
-// A run folder of this file alone: a start reaps only what was started here.
-let home: string;
-let before: string | undefined;
-
-beforeAll(async () => {
-  before = process.env["LOCKEDCRON_RUN"];
-  home = await mkdtemp(join(tmpdir(), "lc-"));
-  process.env["LOCKEDCRON_RUN"] = home;
-});
-
-afterAll(async () => {
-  if (before === undefined) delete process.env["LOCKEDCRON_RUN"];
-  else process.env["LOCKEDCRON_RUN"] = before;
-  await rm(home, { recursive: true, force: true });
-});
-
-async function startElsewhere(): Promise<{ owner: ProcessId; name: string }> {
-  const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", OWNER], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [name] = (await once(createInterface(child.stdout), "line")) as [string];
-  return { owner: mustIdentify(child.pid), name };
-}
-
-function mustIdentify(pid: number | undefined): ProcessId {
-  const id = identify(pid ?? 0);
-  if (!id) throw new Error(`no process ${pid}`);
-  return id;
-}
+useOwnRunDir();
 
 const pidsOf = ({ etcd, apiServer, controllerManager, scheduler }: ControlPlaneCluster) =>
   [etcd, apiServer, controllerManager, scheduler].map(({ pid }) => mustIdentify(pid));
@@ -155,7 +113,7 @@ test("two side by side, and stop leaves nothing of either", async () => {
 });
 
 test("the guardian removes a cluster whose owner is killed", async () => {
-  const { owner, name } = await startElsewhere();
+  const { owner, name } = await startElsewhere({ mode: "control-plane" });
   const cluster = await openCluster(name);
   const processes = pidsOf(cluster);
   signal(owner, "SIGKILL");
@@ -164,7 +122,7 @@ test("the guardian removes a cluster whose owner is killed", async () => {
 });
 
 test("the next start removes what a crash left when the guardian died as well", async () => {
-  const { owner, name } = await startElsewhere();
+  const { owner, name } = await startElsewhere({ mode: "control-plane" });
   const processes = pidsOf(await openCluster(name));
   const record = (await listRecords()).find((entry) => entry.name === name);
   if (!record?.guardian) throw new Error("the record names no guardian");

@@ -28,7 +28,6 @@ export function runDir(env: NodeJS.ProcessEnv = process.env): string {
 
 export const clustersDir = (): string => join(runDir(), "clusters");
 export const clusterDir = (name: string): string => join(clustersDir(), name);
-export const allocationLock = (): string => join(runDir(), "allocation.lock");
 
 /** Creates the run folder; refuses one that another user laid (it holds private keys). */
 export async function ensureRunDir(): Promise<void> {

@@ -1,12 +1,13 @@
 import { createServer } from "node:net";
 import { ClusterError, codeOf } from "./errors.ts";
+import type { Reservations } from "./reservations.ts";
 
 /**
  * Ports for servers that must come back on the same port after a restart. They lie below the range from which the kernel
  * gives ports to clients and to `listen(0)` (32768 and up on Linux), so nobody takes one by chance while its server is down.
  */
 const FIRST = 20_000;
-const LAST = 31_999;
+const COUNT = 12_000;
 
 async function isFree(port: number): Promise<boolean> {
   const server = createServer();
@@ -22,24 +23,18 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/**
- * Chooses `count` ports that nobody listens on and that no other cluster has reserved. Call it while holding the lock that
- * guards the reservations.
- */
-export async function choosePorts(
+function* from(start: number): Generator<number> {
+  for (let step = 0; step < COUNT; step++) yield FIRST + ((start + step) % COUNT);
+}
+
+/** Reserves `count` ports for a cluster; nobody listens on them now. */
+export async function reservePorts(
+  reservations: Reservations,
+  holder: string,
   count: number,
-  reserved: ReadonlySet<number>,
-  random: () => number = Math.random,
 ): Promise<number[]> {
-  const span = LAST - FIRST + 1;
-  const chosen: number[] = [];
-  const start = Math.floor(random() * span);
-  for (let step = 0; step < span && chosen.length < count; step++) {
-    const port = FIRST + ((start + step) % span);
-    if (!reserved.has(port) && (await isFree(port))) chosen.push(port);
-  }
-  if (chosen.length < count) {
-    throw new ClusterError(`no ${count} free ports between ${FIRST} and ${LAST}`);
-  }
-  return chosen;
+  const start = Math.floor(Math.random() * COUNT);
+  const ports = await reservations.take("port", holder, count, from(start), isFree);
+  if (ports.length === count) return ports;
+  throw new ClusterError(`no ${count} free ports from ${FIRST} to ${FIRST + COUNT - 1}`);
 }

@@ -108,11 +108,16 @@ function belongsTo(pid: string, dir: string): boolean {
     if (environment.includes(`${CLUSTER_MARK}=${dir}`)) return true;
     // containerd gives its shims an environment of their own, but the path of its socket.
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-    return (
-      command[0]?.includes("containerd-shim") === true &&
-      command.some((arg) => arg.startsWith(`${dir}/`))
-    );
+    const isShim = command[0]?.includes("containerd-shim") === true;
+    if (isShim && command.some((arg) => arg.startsWith(`${dir}/`))) return true;
+    return isContainerOf(pid, dir);
   } catch {
     return false; // gone meanwhile, or somebody else's
   }
+}
+
+/** Whether a process lives in a container whose root file system is kept below the folder. */
+function isContainerOf(pid: string, dir: string): boolean {
+  const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").split("\n");
+  return mounts.some((line) => line.split(" ")[4] === "/" && line.includes(`${dir}/`));
 }

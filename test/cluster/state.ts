@@ -4,13 +4,15 @@ import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { killComponents, writeJson } from "./component.ts";
 import { ClusterError, codeOf, UsageError } from "./errors.ts";
-import { withFileLock, withFolderLock } from "./flock.ts";
-import { clusterDir, clustersDir, ensureRunDir, allocationLock } from "./paths.ts";
-import { choosePorts } from "./ports.ts";
+import { withFolderLock } from "./flock.ts";
+import { clusterDir, clustersDir, ensureRunDir } from "./paths.ts";
+import { reservePorts } from "./ports.ts";
 import { isAlive, killAll, processesOf, self } from "./proc.ts";
 import type { ProcessId } from "./proc.ts";
 import { releaseHost } from "./release.ts";
 import type { HostResources } from "./release.ts";
+import { reserving } from "./reservations.ts";
+import type { Reservations } from "./reservations.ts";
 import type { Mode } from "./types.ts";
 
 /** What is known of a cluster before anything of it runs, so that a crash at any later moment can be cleaned up. */
@@ -70,40 +72,23 @@ export interface Claim {
   readonly name: string | undefined;
   readonly mode: Mode;
   readonly portCount: number;
-  /** How many address ranges there are to choose from; 0: none needed. */
-  readonly subnets?: number;
-  /** Names of what will be made on the host. */
-  readonly host?: (name: string, subnet: number) => HostResources;
+  /** Reserves what else the cluster in `dir` needs of the host. */
+  readonly reserve?: (reservations: Reservations, dir: string) => Promise<Reserved>;
 }
 
+export type Reserved = Pick<ClusterRecord, "subnet" | "host">;
+
 /** Lays the folder of a new cluster and reserves its name, ports and address range against every other run. */
-export async function claim({
-  name,
-  mode,
-  portCount,
-  subnets = 0,
-  host,
-}: Claim): Promise<ClusterRecord> {
+export async function claim({ name, mode, portCount, reserve }: Claim): Promise<ClusterRecord> {
   await ensureRunDir();
-  if (name !== undefined) checkName(name);
-  return withFileLock(allocationLock(), async () => {
-    const others = await listRecords();
-    const chosen = name ?? `c${randomBytes(3).toString("hex")}`;
-    if (others.some((other) => other.name === chosen)) {
+  const chosen = name === undefined ? `c${randomBytes(3).toString("hex")}` : checkName(name);
+  return reserving(async (reservations) => {
+    if (await loadRecord(chosen)) {
       throw new ClusterError(
         `cluster ${chosen} exists already: choose another name, or end it with make cluster-down NAME=${chosen}`,
       );
     }
-    const ports = await choosePorts(portCount, new Set(others.flatMap((other) => other.ports)));
-    const taken = new Set(others.map((other) => other.subnet));
-    const subnet = Array.from({ length: subnets }, (_, index) => index).find(
-      (index) => !taken.has(index),
-    );
-    if (subnets > 0 && subnet === undefined) {
-      throw new ClusterError(
-        `all ${subnets} address ranges are in use: end a cluster (make cluster-status lists them)`,
-      );
-    }
+    const dir = clusterDir(chosen);
     const record: ClusterRecord = {
       version: 1,
       name: chosen,
@@ -111,16 +96,16 @@ export async function claim({
       owner: self(),
       bootId: bootId(),
       createdAt: new Date().toISOString(),
-      ports,
-      ...(subnet !== undefined && { subnet }),
-      host: host?.(chosen, subnet ?? 0) ?? {},
+      ports: await reservePorts(reservations, dir, portCount),
+      host: {},
       ready: false,
+      ...(await reserve?.(reservations, dir)),
     };
     // The folder appears with its record inside, or not at all.
     const half = join(clustersDir(), `.${chosen}.${process.pid}`);
     await mkdir(half, { recursive: true, mode: 0o700 });
     await writeJson(recordFile(half), record);
-    await rename(half, clusterDir(chosen));
+    await rename(half, dir);
     return record;
   });
 }
@@ -140,6 +125,7 @@ export async function removeCluster(name: string): Promise<void> {
     for (let left = processesOf(dir); left.length > 0; left = processesOf(dir)) await killAll(left);
     await releaseHost(dir, record.host);
     await rm(dir, { recursive: true, force: true });
+    await reserving((reservations) => reservations.giveBack(dir));
   });
 }
 

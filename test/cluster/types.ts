@@ -3,7 +3,7 @@ export type Flags = Readonly<
   Record<string, string | number | boolean | null | readonly (string | number)[]>
 >;
 
-export type Mode = "control-plane" | "nodes" | "simulated" | "kind" | "existing";
+export type Mode = "control-plane" | "nodes";
 
 /** One server of a cluster. All methods resolve when the fact is so: stopped = gone, started = answering. */
 export interface Component {
@@ -82,14 +82,57 @@ export interface ComponentFlags {
   readonly scheduler?: Flags;
 }
 
+/** A node with real pods, in a network namespace of its own. */
+export interface ClusterNode {
+  readonly name: string;
+  readonly address: string;
+  /** Network namespace it runs in, as `ip netns` names it. */
+  readonly netns: string;
+  readonly containerd: Component;
+  readonly kubelet: Component;
+  readonly kubeProxy: Component;
+  /** Takes its network cable out: a partition. What runs on it goes on. */
+  cutOff(): Promise<void>;
+  heal(): Promise<void>;
+  /** Runs a command in its network; returns standard output. Throws RunError. */
+  run(command: string, args: readonly string[]): Promise<string>;
+  /** Imports an image archive (`docker save` or OCI layout). */
+  loadImage(archive: string): Promise<void>;
+}
+
+/** A cluster whose pods really run. */
+export interface NodesCluster extends ControlPlaneCluster {
+  readonly mode: "nodes";
+  readonly nodes: readonly ClusterNode[];
+  /** Imports an image archive on every node. Pods then need imagePullPolicy IfNotPresent or Never. */
+  loadImage(archive: string): Promise<void>;
+}
+
 export interface StartOptions {
   /** Lower-case letters, digits and dashes, at most 20. Default: chosen. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Keeps running when the process that started it ends; `make cluster-down` ends it. Default: false. */
-  readonly keep?: boolean;
-  readonly log?: (line: string) => void;
+  readonly keep?: boolean | undefined;
+  readonly log?: ((line: string) => void) | undefined;
 }
 
 export interface ControlPlaneOptions extends StartOptions {
-  readonly flags?: ComponentFlags;
+  readonly flags?: ComponentFlags | undefined;
+}
+
+export interface NodesOptions extends ControlPlaneOptions {
+  /** How many, at most 50. Default: 1. */
+  readonly nodes?: number | undefined;
+  /** Fields of KubeletConfiguration to change. */
+  readonly kubelet?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface OptionsOf {
+  readonly "control-plane": ControlPlaneOptions;
+  readonly nodes: NodesOptions;
+}
+
+export interface ClusterOf {
+  readonly "control-plane": ControlPlaneCluster;
+  readonly nodes: NodesCluster;
 }
