@@ -33,14 +33,16 @@ function decideNow(s: Snapshot, wait: (at: number) => void): Decision {
     const step = decideRun(s, run, wait);
     if (step !== undefined) return step;
   }
-  // A finalizer without a run is not judged by a ledger that we cannot read.
-  if (s.ledger.state !== "orphan") {
-    const step = decideStrays(s, ledger?.runs ?? [], wait);
-    if (step !== undefined) return step;
+  const owner = isGone(s) ? undefined : s.owner;
+  // ORDER: a lost ledger is made anew before any finalizer is judged. Until then the Job may be all that is known of its
+  // tick, and without the finalizer it may vanish.
+  if (ledger === undefined && owner !== undefined) return initLedger(s, wait);
+  const step = decideStrays(s, ledger?.runs ?? [], wait);
+  if (step !== undefined) return step;
+  if (owner === undefined || ledger === undefined) {
+    return nothing(Reason.Deleted, "it is being deleted");
   }
-  if (isGone(s) || s.owner === undefined) return nothing(Reason.Deleted, "it is being deleted");
-  if (ledger === undefined) return initLedger(s, wait);
-  return decideTick(s, s.owner, ledger, wait);
+  return decideTick(s, owner, ledger, wait);
 }
 
 function initLedger(s: Snapshot, wait: (at: number) => void): Decision {
