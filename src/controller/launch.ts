@@ -208,6 +208,7 @@ function found(
   record: LedgerRecord,
   run: Run,
   job: JobView,
+  /** The attempt whose POST met it; undefined when a look did. */
   answered?: number,
 ): Promise<StepResult> | StepResult {
   if (job.runId === run.runId && job.ownerUid === owner.metadata.uid) {
@@ -218,7 +219,7 @@ function found(
   c.observe.jobCreate("foreign");
   c.events.event(owner, "Warning", EventReason.ForeignJob, message);
   const refusal = { reason: Reason.ForeignJob, message };
-  return refuse(c, owner, record, run, answered ?? run.attempts.at(-1)?.n ?? 1, refusal);
+  return refuse(c, owner, record, run, answered, refusal);
 }
 
 async function refuse(
@@ -226,15 +227,13 @@ async function refuse(
   owner: LockedCronJob,
   record: LedgerRecord,
   run: Run,
-  n: number,
+  n: number | undefined,
   refusal: { reason: string; message: string },
 ): Promise<StepResult> {
   const key = keyOf(owner.metadata.namespace, owner.metadata.name);
   if (record.contents.state !== "present") return decideAgain("refused");
   const count = (run.refusal?.count ?? 0) + 1;
   const retryAt = c.clock.now() + backoffMs(count, REFUSAL_BACKOFF.baseMs, REFUSAL_BACKOFF.maxMs);
-  const mine = run.attempts.find((a) => a.n === n)?.by === c.process;
-  if (!mine) return againIn(c, 5_000, "a foreign job is in the way");
   try {
     await c.ledgers.write(
       record,

@@ -242,14 +242,14 @@ export function settle(ledger: Ledger, runId: string, ns: readonly number[]): Le
   }));
 }
 
-/** The API server refused attempt `n` for good: it is settled, and the next one waits. */
+/** The API server refused attempt `n` for good (undefined: none was sent, as it was plain to see): the next one waits. */
 export function recordRefusal(
   ledger: Ledger,
   runId: string,
-  n: number,
+  n: number | undefined,
   refusal: { reason: string; message: string; retryAt: number },
 ): Ledger {
-  return changeRun(settle(ledger, runId, [n]), runId, (run) => ({
+  return changeRun(settle(ledger, runId, n === undefined ? [] : [n]), runId, (run) => ({
     ...run,
     refusal: { ...refusal, count: (run.refusal?.count ?? 0) + 1 },
   }));

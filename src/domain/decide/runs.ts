@@ -54,9 +54,7 @@ function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined 
       message: `attempt ${unsent.n} is claimed and not sent yet`,
     };
   }
-  if (run.refusal !== undefined && run.attempts.every((a) => a.settled)) {
-    return decideRefused(s, run, run.refusal, wait);
-  }
+  if (run.refusal !== undefined) return decideRefused(s, run, run.refusal, fates, wait);
   const at = s.oursAt(run);
   if (s.now < at) {
     wait(at);
@@ -94,12 +92,15 @@ function decideRefused(
   s: Snapshot,
   run: Run,
   refusal: NonNullable<Run["refusal"]>,
+  fates: readonly AttemptFate[],
   wait: Wait,
 ): Decision | undefined {
   const calendar = s.schedule?.ok === true ? s.schedule.schedule : undefined;
   const newer = calendar?.lastFire(run.tick, s.now) ?? null;
   const deadline = deadlineOf(s, run.tick);
-  if (newer !== null || s.now > deadline) {
+  // ORDER: given up only when no POST can arrive any more, or the tick would run after it was called missed.
+  const closed = fates.every((f) => f === "past");
+  if (closed && (newer !== null || s.now > deadline)) {
     const why = newer === null ? "startingDeadlineSeconds are over" : "a newer tick is due";
     return {
       do: "abandon",
@@ -109,7 +110,7 @@ function decideRefused(
       message: `no Job could be created (${refusal.reason}: ${refusal.message}), and ${why}`,
     };
   }
-  const at = refusal.retryAt + s.standByMs;
+  const at = Math.max(refusal.retryAt + s.standByMs, closed ? 0 : s.oursAt(run));
   if (s.now >= at) {
     return {
       do: "takeOver",
@@ -119,8 +120,12 @@ function decideRefused(
     };
   }
   wait(at);
-  wait(calendar?.next(run.tick) ?? Infinity);
-  wait(deadline + 1);
+  if (closed) {
+    wait(calendar?.next(run.tick) ?? Infinity);
+    wait(deadline + 1);
+  } else {
+    wait(s.now + POLL_MS);
+  }
   return undefined;
 }
 
