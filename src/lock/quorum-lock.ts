@@ -83,6 +83,9 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
       maxLeaseMs: () => maxLeaseMs,
       twinOf: (runId) => twinOf(config.name, runId),
       onChange,
+      onConnected: () => {
+        for (const node of nodes) node.recheck();
+      },
       onRtt: (node, rttMs) => observer.nodeReply?.({ node, rttMs }),
     }),
   );

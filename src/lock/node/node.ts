@@ -18,6 +18,7 @@ export interface LockNodeOptions extends Timing {
   readonly maxLeaseMs: () => number;
   readonly twinOf: (runId: string) => string | undefined;
   readonly onChange: () => void;
+  readonly onConnected: () => void;
   readonly onRtt: (node: string, rttMs: number) => void;
 }
 
@@ -33,6 +34,8 @@ export interface LockNode {
   /** Compare-and-delete, in the background for as long as it takes; the verdict is that of the first try. */
   erase(key: string, value: string, leaseMs: number, answered?: (v: NodeVerdict) => void): void;
   health(): NodeHealth;
+  /** Judges its safety again: another node has connected. */
+  recheck(): void;
   /** The first attempt to connect has ended, well or badly. */
   readonly tried: Promise<void>;
   close(): Promise<void>;
@@ -78,6 +81,7 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
       });
       onUp();
       debts.connected(standing.connected(ready.facts));
+      options.onConnected();
     } catch (error) {
       const { code, message } = error as NodeError;
       return { reason: code, message };
@@ -145,6 +149,7 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
     },
     erase: (key, value, leaseMs, answered) => debts.settle(key, value, leaseMs, answered),
     health: standing.health,
+    recheck: standing.recheck,
     tried: tried.promise,
     async close() {
       const closed = { reason: "CLOSED", message: "the lock was closed" };

@@ -1,0 +1,77 @@
+import type { NodeFacts } from "../types.ts";
+import { NodeError, type NodeFailure } from "./reasons.ts";
+
+/** Reads the default sections of INFO. @throws NodeError when this is no Redis that could vote */
+export function parseInfo(info: string): NodeFacts {
+  const fields = new Map<string, string>();
+  for (const line of info.split(/\r?\n/)) {
+    const colon = line.indexOf(":");
+    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1));
+  }
+  const text = (name: string) => fields.get(name) ?? "";
+  const number = (name: string) => Number(fields.get(name) ?? 0);
+
+  if (text("run_id") === "") {
+    throw new NodeError("PROTOCOL", "INFO names no run_id: this is not a Redis server");
+  }
+  if (text("loading") === "1") throw new NodeError("LOADING", "it loads its data set");
+  if (text("cluster_enabled") === "1") {
+    throw new NodeError("CLUSTER", "it runs in cluster mode; list independent masters");
+  }
+  if (text("role") !== "master") throw new NodeError("READONLY", "it is a replica; list masters");
+  return {
+    version: text("redis_version"),
+    runId: text("run_id"),
+    replicationId: text("master_replid"),
+    role: text("role"),
+    uptimeSeconds: number("uptime_in_seconds"),
+    usedMemoryBytes: number("used_memory"),
+    maxMemoryBytes: number("maxmemory"),
+    evictionPolicy: text("maxmemory_policy"),
+    cpuSeconds: number("used_cpu_user") + number("used_cpu_sys"),
+    connectedReplicas: number("connected_slaves"),
+    promoted: number("second_repl_offset") > 0,
+  };
+}
+
+/** Milliseconds that the node's clock is ahead of ours, by a TIME answer that took `rttMs`. */
+export function clockOffset(answer: unknown, nowMs: number, rttMs: number): number | undefined {
+  const [seconds, micros] = Array.isArray(answer) ? (answer as unknown[]).map(Number) : [];
+  if (seconds === undefined || micros === undefined) return undefined;
+  return seconds * 1000 + micros / 1000 - (nowMs - rttMs / 2);
+}
+
+/** The process and its history: another one may have forgotten what this one promised. */
+export function incarnationOf(facts: NodeFacts): string {
+  return `${facts.runId}/${facts.replicationId}`;
+}
+
+/**
+ * How long a node that has just been connected to must not vote (R7), milliseconds. Every vote it may have forgotten
+ * has run out by then.
+ * @param before the incarnation that we knew; undefined at first sight
+ * @param maxLeaseMs the longest lease in use; 0 when it is not known
+ */
+export function quarantineOf(
+  facts: NodeFacts,
+  before: string | undefined,
+  maxLeaseMs: number,
+): number {
+  if (before === incarnationOf(facts)) return 0;
+  // Changed under our eyes. When is not known: its uptime says nothing if another process took the address over.
+  if (before !== undefined) return maxLeaseMs;
+  // First sight of a promoted replica: it may have been promoted a moment ago.
+  if (facts.promoted) return maxLeaseMs;
+  return Math.max(0, maxLeaseMs - facts.uptimeSeconds * 1000);
+}
+
+/** Why a node's votes could not be relied on (R8); null: safe. */
+export function unsafety(facts: NodeFacts): NodeFailure | null {
+  if (facts.maxMemoryBytes > 0 && !["noeviction", ""].includes(facts.evictionPolicy)) {
+    return {
+      reason: "EVICTION",
+      message: `maxmemory-policy is ${facts.evictionPolicy}: locks could be evicted; set noeviction`,
+    };
+  }
+  return null;
+}

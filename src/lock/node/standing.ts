@@ -1,0 +1,163 @@
+import { performance } from "node:perf_hooks";
+import type { Clock } from "../../clock.ts";
+import type { NodeFacts, NodeHealth, NodeVerdict } from "../types.ts";
+import { incarnationOf, quarantineOf, unsafety } from "./facts.ts";
+import type { NodeFailure } from "./reasons.ts";
+
+/** Whether a node may vote, and why not. */
+export interface Standing {
+  /** A connection is ready. @returns whether the server is the incarnation of the connection before */
+  connected(facts: NodeFacts): boolean;
+  disconnected(failure: NodeFailure): void;
+  silence(silent: boolean): void;
+  /** Another node connected: is this one its twin? */
+  recheck(): void;
+  /** Newer facts of the same connection. */
+  learn(facts: NodeFacts): void;
+  onRtt(rttMs: number): void;
+  /** What a node that must not vote says to whoever asks; null: it may vote. */
+  bar(): NodeVerdict | null;
+  /** Why no connection is there. */
+  failure(): NodeFailure;
+  health(): NodeHealth;
+  close(failure: NodeFailure): void;
+}
+
+export interface StandingOptions {
+  readonly name: string;
+  readonly clock: Clock;
+  /** The longest lease in use, as far as is known; milliseconds. */
+  readonly maxLeaseMs: () => number;
+  /** Another node that is this same process, if there is one (R8). */
+  readonly twinOf: (runId: string) => string | undefined;
+  readonly onChange: () => void;
+}
+
+const RTT_WEIGHT = 0.2;
+
+export function createStanding(options: StandingOptions): Standing {
+  const { name: node, clock } = options;
+  let link: "connecting" | "down" | "up" = "connecting";
+  let failure: NodeFailure = { reason: "CONNECTING", message: "not connected yet" };
+  let silent = false;
+  let facts: NodeFacts | undefined;
+  let incarnation: string | undefined;
+  let unsafe: NodeFailure | null = null;
+  let quarantineEnds = 0;
+  let quarantineTimer: NodeJS.Timeout | undefined;
+  let rttMs: number | undefined;
+  let shown: { state: NodeHealth["state"]; reason: string | undefined } = {
+    state: "connecting",
+    reason: failure.reason,
+  };
+  let since = clock.now();
+
+  const quarantineLeft = () => Math.max(0, quarantineEnds - performance.now());
+
+  function state(): NodeHealth["state"] {
+    if (link !== "up") return link;
+    if (silent) return "down";
+    if (unsafe !== null) return "unsafe";
+    return quarantineLeft() > 0 ? "quarantined" : "up";
+  }
+
+  function why(): NodeFailure | null {
+    switch (state()) {
+      case "up":
+        return null;
+      case "unsafe":
+        return unsafe;
+      case "quarantined":
+        return {
+          reason: "QUARANTINED",
+          message: `it restarted or was replaced, and may have forgotten votes; votes again in ${Math.ceil(quarantineLeft() / 1000)} s`,
+        };
+      case "connecting":
+      case "down":
+        return silent && link === "up"
+          ? { reason: "TIMEOUT", message: "does not answer" }
+          : failure;
+    }
+  }
+
+  /** Tells about a change, once. */
+  function refresh(): void {
+    const now = { state: state(), reason: why()?.reason };
+    if (now.state === shown.state && now.reason === shown.reason) return;
+    if (now.state !== shown.state) since = clock.now();
+    shown = now;
+    options.onChange();
+  }
+
+  function judge(): void {
+    if (facts === undefined) return;
+    const twin = options.twinOf(facts.runId);
+    unsafe =
+      twin === undefined
+        ? unsafety(facts)
+        : { reason: "DUPLICATE", message: `it is the same Redis process as ${twin}` };
+  }
+
+  function quarantine(ms: number): void {
+    // A second restart must not shorten what the first began.
+    quarantineEnds = Math.max(quarantineEnds, performance.now() + ms);
+    clearTimeout(quarantineTimer);
+    if (quarantineLeft() > 0) quarantineTimer = setTimeout(refresh, quarantineLeft() + 1);
+  }
+
+  return {
+    connected(next) {
+      const before = incarnation;
+      facts = next;
+      incarnation = incarnationOf(next);
+      quarantine(quarantineOf(next, before, options.maxLeaseMs()));
+      link = "up";
+      silent = false;
+      judge();
+      refresh();
+      return before === incarnation;
+    },
+    disconnected(next) {
+      if (link === "up") facts = undefined;
+      link = "down";
+      silent = false;
+      failure = { reason: next.reason, message: next.message };
+      refresh();
+    },
+    silence(next) {
+      silent = next;
+      refresh();
+    },
+    recheck() {
+      judge();
+      refresh();
+    },
+    learn(next) {
+      facts = next;
+      judge();
+      refresh();
+    },
+    onRtt(ms) {
+      rttMs = rttMs === undefined ? ms : rttMs + RTT_WEIGHT * (ms - rttMs);
+    },
+    bar() {
+      if (unsafe !== null) return { node, outcome: "unsafe", ...unsafe };
+      if (quarantineEnds === 0) return null;
+      const remainingMs = quarantineLeft();
+      return remainingMs > 0 ? { node, outcome: "quarantined", remainingMs } : null;
+    },
+    failure: () => failure,
+    health: () => ({
+      node,
+      state: state(),
+      ...why(),
+      ...(rttMs !== undefined && { rttMs }),
+      since,
+      ...(facts !== undefined && { facts }),
+    }),
+    close(why) {
+      clearTimeout(quarantineTimer);
+      failure = why;
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import type { NodeVerdict } from "../types.ts";
+import { type NodeFailure, replyReason, safeMessage } from "./reasons.ts";
+
+/** One node's answers in the words of the callers. */
+export function createVerdicts(node: string): {
+  verdictOf(item: unknown): NodeVerdict;
+  unknown(failure: NodeFailure): NodeVerdict;
+  unavailable(failure: NodeFailure): NodeVerdict;
+} {
+  const unknown = ({ reason, message }: NodeFailure): NodeVerdict => ({
+    node,
+    outcome: "unknown",
+    reason,
+    message,
+  });
+  const unavailable = ({ reason, message }: NodeFailure): NodeVerdict => ({
+    node,
+    outcome: "unavailable",
+    reason,
+    message,
+  });
+
+  /** @param item what a script returned for one key, as the heads of scripts/*.lua define it */
+  function verdictOf(item: unknown): NodeVerdict {
+    if (item === 1) return { node, outcome: "yes" };
+    if (item === 2) return { node, outcome: "yes", mine: true };
+    if (item === 0) return { node, outcome: "absent" };
+    const [text, detail] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (typeof text === "string" && typeof detail === "number") {
+      return { node, outcome: "held", holder: text, pttlMs: detail };
+    }
+    if (typeof detail === "string") {
+      return unavailable({ reason: replyReason(detail), message: safeMessage(detail, []) });
+    }
+    return unknown({ reason: "PROTOCOL", message: "an answer that no script of ours gives" });
+  }
+
+  return { verdictOf, unknown, unavailable };
+}
