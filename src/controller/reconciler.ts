@@ -42,8 +42,8 @@ const SOON_MS = 1_000;
 export function createReconciler(o: ReconcilerOptions): Reconciler {
   const c = o.context;
   const schedules = createScheduleCache();
-  /** The tick that an event of a key was given for last. */
-  const eventGiven = new Map<Key, number>();
+  /** What the last event of a key was given for. */
+  const eventGiven = new Map<Key, string>();
 
   function gather(key: Key): World {
     const owner = c.owners.cached(key);
@@ -108,8 +108,8 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
   }
 
   function giveEvent({ key, owner }: World, { event }: Decision): void {
-    if (event === undefined || owner === undefined || eventGiven.get(key) === event.tick) return;
-    eventGiven.set(key, event.tick);
+    if (event === undefined || owner === undefined || eventGiven.get(key) === event.once) return;
+    eventGiven.set(key, event.once);
     c.events.event(owner, event.type, event.reason, event.message);
   }
 

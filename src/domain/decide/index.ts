@@ -69,7 +69,7 @@ function decideTick(
 ): Decision {
   if (s.schedule === undefined || !s.schedule.ok) {
     const { reason, message } = s.schedule ?? { reason: Reason.UnparseableSchedule, message: "" };
-    return nothing(reason, message);
+    return invalidSchedule(s, owner, reason, message);
   }
   const { schedule } = s.schedule;
   if (ledger.schedule !== scheduleText(owner)) {
@@ -149,6 +149,21 @@ function tooLate(iso: string, seconds = 0): Pick<Decision, "reason" | "message">
   };
 }
 
+function invalidSchedule(
+  s: Snapshot,
+  owner: LockedCronJob,
+  reason: "UnparseableSchedule" | "UnknownTimeZone",
+  message: string,
+): Decision {
+  const once = `generation ${owner.metadata.generation ?? 0}`;
+  return {
+    ...nothing(reason, message),
+    ...(s.rank > 0
+      ? {}
+      : { event: { reason: EventReason[reason], type: "Warning" as const, message, once } }),
+  };
+}
+
 function stillActive(run: Run, tick: number, iso: string, rank: number): Decision {
   const starting = run.jobUID === undefined;
   const message = starting
@@ -164,7 +179,7 @@ function stillActive(run: Run, tick: number, iso: string, rank: number): Decisio
             type: "Normal" as const,
             message:
               "Not starting job because prior execution is running and concurrency policy is Forbid",
-            tick,
+            once: iso,
           },
         }),
   };

@@ -66,8 +66,8 @@ export type Decision = Action & {
   message: string;
   /** When to look again even if nothing changes, wall clock ms. */
   at?: number;
-  /** An event to give about it, once per tick. */
-  event?: { reason: EventReason; type: "Normal" | "Warning"; message: string; tick: number };
+  /** An event to give about it; not again while the next ones bear the same `once`. */
+  event?: { reason: EventReason; type: "Normal" | "Warning"; message: string; once: string };
 };
 
 /** Collects when to look again. */
