@@ -69,7 +69,7 @@ setup: deps ## install what is missing: packages, Redis, cluster binaries (first
 .PHONY: deps
 deps:
 	@node tools/installed.mjs 2>/dev/null || { \
-	  echo "installing npm packages (once, about a minute)"; PATH="$(MACHINE_PATH)" npm ci; }
+	  echo "installing npm packages (once, about a minute)"; PATH="$(MACHINE_PATH)" npm ci --loglevel=error; }
 
 .PHONY: clean
 clean: ## remove what was built here (not the cache of cluster binaries)
