@@ -50,15 +50,11 @@ types: deps ## check types
 ##@ Measure
 .PHONY: bench-tick
 bench-tick: setup ## tick to Job, beside native CronJob on the same cluster
-	@node bench/tick/main.ts $(BENCH)
+	@node bench/tick.ts $(BENCH)
 
 .PHONY: bench-lock
-bench-lock: setup ## the lock beside other Redlock libraries
-	@node bench/lock/main.ts $(BENCH)
-
-.PHONY: soak
-soak: setup ## random faults for an hour, ticks counted (SOAK="--minutes 10")
-	@node test/soak/main.ts $(SOAK)
+bench-lock: setup ## acquire and release, beside raw commands to a majority of the same Redis
+	@node bench/lock-quick.ts $(BENCH)
 
 ##@ Upkeep
 .PHONY: setup
@@ -75,4 +71,5 @@ deps:
 clean: ## remove what was built here (not the cache of cluster binaries)
 	rm -rf node_modules dist coverage bench/out bench/node_modules
 
--include test/cluster/cluster.mk
+# Targets that live beside what they start: test/cluster/cluster.mk and its like.
+include $(wildcard test/*/*.mk)
