@@ -148,8 +148,6 @@ export function statusFields(document: OpenApiDocument): Fields {
     lock: object("The lock of the run that is active.", {
       key: text("Its key in Redis."),
       holder: text("The run that holds it."),
-      validUntil: time("When it ends unless it is renewed."),
-      renewedBy: text("The replica that renews it."),
     }),
     decisions: {
       description: "The latest decisions, newest last.",
