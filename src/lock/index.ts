@@ -17,7 +17,17 @@ export { createQuorumLock };
 export type QuorumLock = QuorumLockType;
 export const QuorumLock = { create: createQuorumLock } as const;
 
-export { LockConfigError, type LockConfigCode } from "./errors.ts";
+export {
+  LockConfigError,
+  LockLostError,
+  NotAcquiredError,
+  type LockConfigCode,
+  type LockLostReason,
+  type NotAcquiredReason,
+} from "./errors.ts";
+export type { FencingSource } from "./hold/fencing.ts";
+export type { LockHandle } from "./hold/handle.ts";
+export { DEFAULT_LEASE_MS, type AcquireOptions, type Locker } from "./hold/locker.ts";
 export { describeHealth } from "./health.ts";
 export { MAX_LEASE_MS, MIN_LEASE_MS, redactUrl } from "./options.ts";
 export { quorumOf } from "./quorum.ts";

@@ -168,6 +168,11 @@ export function checkEntry(key: string, value: string, leaseMs: number): void {
   }
 }
 
+/** A time to wait; 0 is allowed. */
+export function checkWait(field: string, ms: number): number {
+  return checkMs(field, ms, 0);
+}
+
 export function checkKey(key: string): void {
   if (typeof key !== "string" || key === "") {
     throw new LockConfigError("BadKey", "key", "is empty");

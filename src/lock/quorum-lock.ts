@@ -1,4 +1,6 @@
 import { type Clock, systemClock } from "../clock.ts";
+import { createCounter, type FencingSource } from "./hold/fencing.ts";
+import { createLocker, type Locker } from "./hold/locker.ts";
 import { healthOf } from "./health.ts";
 import { createNode, type LockNode } from "./node/node.ts";
 import {
@@ -11,7 +13,7 @@ import {
 } from "./options.ts";
 import { acquireOnce } from "./ops/acquire.ts";
 import { createRenewals } from "./ops/extend.ts";
-import { inspectOnce, releaseOnce } from "./ops/release.ts";
+import { forceReleaseOnce, inspectOnce, releaseOnce } from "./ops/release.ts";
 import { quorumOf } from "./quorum.ts";
 import type {
   AcquireResult,
@@ -32,7 +34,7 @@ import type {
  * A value should be unique to the attempt (an id and a nonce). Whoever knows it may renew and release by it.
  * Methods reject only for wrong arguments (LockConfigError), never for what nodes do.
  */
-export interface QuorumLock {
+export interface QuorumLock extends Locker {
   /** Names of the nodes, in the order of the configuration and of every `perNode`. */
   readonly nodes: readonly string[];
   readonly quorum: number;
@@ -46,6 +48,10 @@ export interface QuorumLock {
   /** `leaseMs`: how long the key may live at most; bounds the background work for nodes that are away. */
   release(key: string, value: string, leaseMs?: number): Promise<ReleaseResult>;
   inspect(key: string): Promise<Inspection>;
+  /** For administrators: takes the key from whoever has it. */
+  forceRelease(key: string): Promise<ReleaseResult>;
+  /** Fencing tokens from a counter on the nodes themselves; best effort (docs/lock.md). */
+  counter(prefix?: string): FencingSource;
   health(): LockHealth;
   /** Called after each change of a node. @returns the function that ends it */
   onHealth(listener: (health: LockHealth) => void): () => void;
@@ -150,39 +156,55 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
       operation,
       outcome: result.outcome,
       durationMs: clock.monotonic() - since,
+      perNode: result.perNode,
     });
     return result;
   }
 
-  return {
-    nodes: nodes.map(({ name }) => name),
-    quorum: quorumOf(nodes.length),
-    warnings,
-    async tryAcquire(key, value, leaseMs) {
+  const port = {
+    async tryAcquire(key: string, value: string, leaseMs: number): Promise<AcquireResult> {
       checkEntry(key, value, leaseMs);
       used(leaseMs);
       if (starting !== null) await started();
       const since = clock.monotonic();
       return report("acquire", since, await acquireOnce(nodes, clock, { key, value, leaseMs }));
     },
-    extend,
-    async extendMany(entries) {
+    async extendMany(entries: readonly LockEntry[]): Promise<ExtendResult[]> {
       for (const { key, value, leaseMs } of entries) checkEntry(key, value, leaseMs);
       // Submitted in one event-loop turn, they travel as one call per node.
       return Promise.all(entries.map(({ key, value, leaseMs }) => extend(key, value, leaseMs)));
     },
-    async release(key, value, leaseMs = DEFAULT_RELEASE_BOUND_MS) {
+    async release(
+      key: string,
+      value: string,
+      leaseMs = DEFAULT_RELEASE_BOUND_MS,
+    ): Promise<ReleaseResult> {
       checkEntry(key, value, leaseMs);
       if (starting !== null) await started();
       const since = clock.monotonic();
       renewals.stopHealing(key, value);
       return report("release", since, await releaseOnce(nodes, { key, value, leaseMs }));
     },
+  };
+
+  return {
+    nodes: nodes.map(({ name }) => name),
+    quorum: quorumOf(nodes.length),
+    warnings,
+    ...port,
+    ...createLocker(port, clock, options.random ?? Math.random, observer),
+    extend,
     async inspect(key) {
       checkKey(key);
       if (starting !== null) await started();
       return inspectOnce(nodes, key);
     },
+    async forceRelease(key) {
+      checkKey(key);
+      if (starting !== null) await started();
+      return forceReleaseOnce(nodes, key);
+    },
+    counter: (prefix = "fence:") => createCounter(nodes, prefix, timing.nodeTimeoutMs),
     health: () => healthOf(nodes),
     onHealth(listener) {
       listeners.add(listener);

@@ -10,8 +10,12 @@ export interface Script {
   readonly sha: string;
 }
 
+function read(name: string): string {
+  return readFileSync(new URL(`./scripts/${name}.lua`, import.meta.url), "utf8");
+}
+
 function load(name: ScriptName): Script {
-  const source = readFileSync(new URL(`./scripts/${name}.lua`, import.meta.url), "utf8");
+  const source = read(name);
   return { name, source, sha: createHash("sha1").update(source).digest("hex") };
 }
 
@@ -21,3 +25,6 @@ export const scripts: Readonly<Record<ScriptName, Script>> = {
   release: load("release"),
   inspect: load("inspect"),
 };
+
+/** Not one of the lock's own: one key, and a number as its answer. */
+export const counterScript = read("counter");

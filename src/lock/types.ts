@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from "node:tls";
 import type { Clock } from "../clock.ts";
+import type { LockLostReason, NotAcquiredReason } from "./errors.ts";
 import type { Grant } from "./validity.ts";
 
 /**
@@ -157,6 +158,7 @@ export interface LockAttempt {
   readonly operation: "acquire" | "extend" | "release";
   readonly outcome: AcquireResult["outcome"] | ExtendResult["outcome"] | ReleaseResult["outcome"];
   readonly durationMs: number;
+  readonly perNode: readonly NodeVerdict[];
 }
 
 /** Hooks for metrics and logs. All optional; they run synchronously and must not throw. */
@@ -165,6 +167,20 @@ export interface LockObserver {
   nodeReply?(reply: { readonly node: string; readonly rttMs: number }): void;
   healthChanged?(health: LockHealth): void;
   warning?(warning: LockWarning): void;
+  /** An acquisition with its waiting has ended; failed ones too. */
+  waited?(wait: {
+    readonly outcome: "acquired" | NotAcquiredReason;
+    readonly waitMs: number;
+    readonly tries: number;
+  }): void;
+  /** A held lock has ended. */
+  held?(hold: {
+    readonly end: LockLostReason;
+    readonly holdMs: number;
+    readonly leaseMs: number;
+    /** holdMs / leaseMs: near or above 1 without a watchdog, the lease is too short */
+    readonly shareOfLease: number;
+  }): void;
 }
 
 export interface NodeOptions {

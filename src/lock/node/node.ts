@@ -33,6 +33,8 @@ export interface LockNode {
   submit(op: NodeOp): void;
   /** Compare-and-delete, in the background for as long as it takes; the verdict is that of the first try. */
   erase(key: string, value: string, leaseMs: number, answered?: (v: NodeVerdict) => void): void;
+  /** A command beside the locks. `answered` is called at most once: not when the node is down or the connection ends. */
+  call(words: readonly string[], answered: (reply: unknown) => void): void;
   health(): NodeHealth;
   /** Judges its safety again: another node has connected. */
   recheck(): void;
@@ -148,6 +150,7 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
       send(op);
     },
     erase: (key, value, leaseMs, answered) => debts.settle(key, value, leaseMs, answered),
+    call: (words, answered) => connection?.call(words, answered),
     health: standing.health,
     recheck: standing.recheck,
     tried: tried.promise,

@@ -35,3 +35,30 @@ export function inspectOnce(nodes: readonly LockNode[], key: string): Promise<In
   );
   return promise;
 }
+
+/** How long the background goes on for nodes that a forced release did not reach, milliseconds. */
+const FORCE_BOUND_MS = 60_000;
+
+/**
+ * Takes the key from whoever has it, on every node that answers: by the value that was seen there, so that a holder
+ * that came in between is left alone. Its owner learns of it at its next renewal.
+ */
+export async function forceReleaseOnce(
+  nodes: readonly LockNode[],
+  key: string,
+): Promise<ReleaseResult> {
+  const { perNode: seen } = await inspectOnce(nodes, key);
+  const { promise, resolve } = Promise.withResolvers<ReleaseResult>();
+  poll(
+    nodes,
+    (node, settle) => {
+      const verdict = seen[nodes.indexOf(node)] ?? node.pending;
+      if (verdict.outcome === "held") node.erase(key, verdict.holder, FORCE_BOUND_MS, settle);
+      else settle(verdict);
+    },
+    judgePresence,
+    true,
+    (decision, verdicts) => resolve({ outcome: OUTCOMES[decision], perNode: [...verdicts] }),
+  );
+  return promise;
+}

@@ -1,0 +1,176 @@
+import type { Clock } from "../../clock.ts";
+import { LockLostError, type LockLostReason } from "../errors.ts";
+import type {
+  ExtendResult,
+  LockEntry,
+  LockObserver,
+  NodeVerdict,
+  ReleaseResult,
+} from "../types.ts";
+import { elapsedSince, type Grant, stampOf } from "../validity.ts";
+
+/** What a hold needs of the quorum lock. */
+export interface HoldPort {
+  extendMany(entries: readonly LockEntry[]): Promise<ExtendResult[]>;
+  release(key: string, value: string, leaseMs: number): Promise<ReleaseResult>;
+}
+
+export interface HoldOptions {
+  readonly port: HoldPort;
+  readonly clock: Clock;
+  readonly observer: LockObserver;
+  /** One per key; together they are held or they are not. */
+  readonly grants: readonly Grant[];
+  /** Renew every third of the lease. */
+  readonly watchdog: boolean;
+  /** Renew no more after so many milliseconds. */
+  readonly maxHoldMs: number;
+}
+
+/** Some keys held under one value: `held`, then `lost` or `released`, for good (R6). */
+export interface Hold {
+  readonly keys: readonly string[];
+  readonly value: string;
+  /** Aborts with a LockLostError when the lock is lost; not when it is released. */
+  readonly signal: AbortSignal;
+  remainingMs(): number;
+  isHeld(): boolean;
+  /** @throws LockLostError when it is not held */
+  assertHeld(): void;
+  /** @throws LockLostError; resolves without effect when too few nodes answered but the lease still runs */
+  renew(leaseMs: number): Promise<void>;
+  release(): Promise<ReleaseResult["outcome"]>;
+}
+
+/** The watch looks at least so often: a wall clock that jumped, or a machine that slept, moves no timer. */
+const LOOK_MS = 1_000;
+/** After a renewal without a majority the next follows after this share of the lease. */
+const RETRY_SHARE = 1 / 15;
+
+export function createHold(options: HoldOptions): Hold {
+  const { port, clock, observer, watchdog, maxHoldMs } = options;
+  const began = stampOf(clock);
+  const aborter = new AbortController();
+  const [first] = options.grants;
+  const value = first?.value ?? "";
+  const keys = options.grants.map(({ key }) => key);
+  let leaseMs = first?.leaseMs ?? 0;
+  let grants = options.grants;
+  let state: "held" | LockLostReason = "held";
+  let lastVerdicts: readonly NodeVerdict[] = [];
+  let renewAt = leaseMs / 3;
+  let renewing = false;
+  let timer: NodeJS.Timeout | undefined;
+  let released: Promise<ReleaseResult["outcome"]> | undefined;
+
+  const heldMs = () => elapsedSince(began, clock);
+  const remainingMs = () => Math.min(...grants.map((grant) => grant.remainingMs()));
+  const isHeld = () => state === "held" && remainingMs() > 0;
+  const entries = (ms: number) => keys.map((key) => ({ key, value, leaseMs: ms }));
+
+  function end(how: LockLostReason): void {
+    state = how;
+    clearTimeout(timer);
+    observer.held?.({
+      end: how,
+      holdMs: heldMs(),
+      leaseMs,
+      shareOfLease: heldMs() / leaseMs,
+    });
+  }
+
+  function lose(how: LockLostReason): void {
+    if (state !== "held") return;
+    end(how);
+    aborter.abort(new LockLostError(how, keys, lastVerdicts));
+    // What a hung node may still have of it would only be in the way of the next holder.
+    for (const key of keys) void port.release(key, value, leaseMs);
+  }
+
+  /** The deadline tells about the loss, not the failure of a call (R5). */
+  function watch(): void {
+    if (state !== "held") return;
+    const left = remainingMs();
+    if (left <= 0) {
+      lose(heldMs() >= maxHoldMs ? "maxHold" : "deadline");
+      return;
+    }
+    const due = renewAt - heldMs();
+    const mayRenew = watchdog && !renewing && heldMs() < maxHoldMs;
+    // ORDER: after the look at the deadline. A process that slept over it must not renew what others may hold now.
+    if (mayRenew && due <= 0) void keepAlive();
+    const wake = mayRenew && due > 0 ? Math.min(left, due, LOOK_MS) : Math.min(left, LOOK_MS);
+    timer = setTimeout(watch, Math.ceil(wake));
+  }
+
+  async function keepAlive(): Promise<void> {
+    const renewed = await renewOnce(leaseMs);
+    renewAt = heldMs() + leaseMs * (renewed ? 1 / 3 : RETRY_SHARE);
+    if (state !== "held") return;
+    clearTimeout(timer);
+    watch();
+  }
+
+  /** @returns whether all keys were renewed */
+  async function renewOnce(ms: number): Promise<boolean> {
+    renewing = true;
+    const results = await port.extendMany(entries(ms));
+    renewing = false;
+    // Released or past the deadline while the answers were under way: too late, whatever they say.
+    if (state !== "held") return false;
+    if (remainingMs() <= 0) {
+      lose("deadline");
+      return false;
+    }
+    const bad = results.find(({ outcome }) => outcome !== "renewed");
+    lastVerdicts = (bad ?? results[0])?.perNode ?? [];
+    if (results.some(({ outcome }) => outcome === "lost")) {
+      lose("taken");
+      return false;
+    }
+    // All or none: the least of them counts, and a key that was not renewed keeps its old grant.
+    grants = results.map((result, i) =>
+      result.outcome === "renewed" ? result.grant : grants[i],
+    ) as Grant[];
+    return bad === undefined;
+  }
+
+  function assertHeld(): void {
+    if (isHeld()) return;
+    if (state === "held") lose("deadline");
+    throw new LockLostError(state === "held" ? "deadline" : state, keys, lastVerdicts);
+  }
+
+  async function releaseAll(): Promise<ReleaseResult["outcome"]> {
+    if (state !== "held") return "expired";
+    const late = remainingMs() <= 0;
+    end("released");
+    const results = await Promise.all(keys.map((key) => port.release(key, value, leaseMs)));
+    const outcomes = results.map(({ outcome }) => outcome);
+    if (outcomes.includes("unknown")) return "unknown";
+    return late || outcomes.includes("expired") ? "expired" : "released";
+  }
+
+  watch();
+  return {
+    keys,
+    value,
+    signal: aborter.signal,
+    remainingMs: () => (state === "held" ? Math.max(0, remainingMs()) : 0),
+    isHeld,
+    assertHeld,
+    async renew(ms) {
+      assertHeld();
+      leaseMs = ms;
+      await renewOnce(ms);
+      assertHeld();
+      clearTimeout(timer);
+      renewAt = heldMs() + ms / 3;
+      watch();
+    },
+    release() {
+      released ??= releaseAll();
+      return released;
+    },
+  };
+}
