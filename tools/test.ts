@@ -6,7 +6,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { CHECKS, reportCheck } from "./ci/checks.ts";
+import { CHECKS, reportCheck, reportTree, uncommitted } from "./ci/checks.ts";
 import { ROOT, runCommand, wasInterrupted } from "./ci/command.ts";
 import { countOne, skipStage, summarize, tallyVitest } from "./ci/tally.ts";
 import type { Tally, VitestReport } from "./ci/tally.ts";
@@ -83,6 +83,7 @@ async function main(names: readonly string[]): Promise<number> {
     console.error(`no such stage: ${unknown.join(", ")}; there is ${known}`);
     return 2;
   }
+  const wasClean = (await uncommitted()) === "";
   const tallies: Tally[] = [];
   for (const stage of STAGES) {
     if (wasInterrupted()) break;
@@ -94,6 +95,7 @@ async function main(names: readonly string[]): Promise<number> {
     console.log("\ninterrupted");
     return 130;
   }
+  if (wasClean) tallies.push(countOne("clean tree", reportTree(await uncommitted()), 0));
   const { text, good } = summarize(tallies);
   console.log(text);
   return good ? 0 : 1;

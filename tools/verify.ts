@@ -1,16 +1,9 @@
 /**
- * `make verify`: everything CI enforces that needs nothing but Node, and that none of it changes a
- * file. `node tools/verify.ts lint types` runs only the named checks.
+ * `make verify`: everything CI enforces that needs nothing but Node, and that none of it changes or
+ * leaves a file (looked at when the work tree was clean before). `node tools/verify.ts lint types` runs only the named checks.
  */
-import { CHECKS, reportCheck } from "./ci/checks.ts";
+import { CHECKS, reportCheck, reportTree, uncommitted } from "./ci/checks.ts";
 import { runCommand, wasInterrupted } from "./ci/command.ts";
-
-/** The state of the work tree as git sees it; undefined outside of a clone. */
-async function treeState(): Promise<string | undefined> {
-  const status = await runCommand(["git", "status", "--porcelain"], { quiet: true });
-  const diff = await runCommand(["git", "diff", "HEAD"], { quiet: true });
-  return status.code === 0 ? status.output + diff.output : undefined;
-}
 
 async function verify(names: readonly string[]): Promise<boolean> {
   const unknown = names.filter((name) => !CHECKS.some((check) => check.name === name));
@@ -27,16 +20,13 @@ async function verify(names: readonly string[]): Promise<boolean> {
 }
 
 async function verifyAll(): Promise<boolean> {
-  const before = await treeState();
+  const wasClean = (await uncommitted()) === "";
   let good = await verify([]);
   if (!wasInterrupted()) {
     const unit = await runCommand(["vitest", "run", "--project", "unit"]);
     good = unit.code === 0 && good;
   }
-  if ((await treeState()) !== before) {
-    console.log("FAIL clean tree: a check or a test changed files of the work tree (git status)");
-    good = false;
-  }
+  if (wasClean) good = reportTree(await uncommitted()) && good;
   return good;
 }
 

@@ -53,3 +53,16 @@ export async function reportCheck(check: Check): Promise<boolean> {
   if (!good) console.log(ended.output.trimEnd());
   return good;
 }
+
+/** What git would list as changed or new; undefined outside of a clone. */
+export async function uncommitted(): Promise<string | undefined> {
+  const { code, output } = await runCommand(["git", "status", "--porcelain"], { quiet: true });
+  return code === 0 ? output : undefined;
+}
+
+/** Says so when a check or a test left something in a work tree that was clean before. */
+export function reportTree(left: string | undefined): boolean {
+  if (left === "") return true;
+  console.log(`FAIL clean tree: a check or a test changed or left files\n${left ?? "no clone"}`);
+  return false;
+}
