@@ -19,7 +19,8 @@ import {
 import type { Lease, LockedCronJob, OwnerReference } from "../api/types.ts";
 import type { Clock } from "../clock.ts";
 import type { LedgerState } from "../domain/decide/index.ts";
-import { mustStay, parseLedger, serializeLedger, type Ledger } from "../domain/ledger.ts";
+import { parseLedger, serializeLedger } from "../domain/ledger-json.ts";
+import { mustStay, type Ledger } from "../domain/ledger.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import type { LedgerRecord, Ledgers } from "./ports.ts";
 import { isNewer } from "./versions.ts";

@@ -6,7 +6,7 @@
  * An attempt authorises exactly one POST of the run's Job. It is settled once that POST can no longer arrive.
  */
 
-/** Version of the JSON below; a replica that meets a newer one leaves the LockedCronJob alone and says so. */
+/** Version of the JSON that carries it (ledger-json.ts). */
 export const LEDGER_VERSION = 1;
 
 /** Oldest decisions fall off: the ledger must stay small, it is written on each tick. */
@@ -91,44 +91,6 @@ export function newLedger(
     missed: 0,
     ...init,
   };
-}
-
-export type ParsedLedger =
-  | { ok: true; ledger: Ledger }
-  | { ok: false; reason: "empty" | "garbled" | "newer"; message: string };
-
-/** Reads a ledger; never throws. A garbled one is not guessed at: the caller rebuilds or stops. */
-export function parseLedger(text: string | undefined): ParsedLedger {
-  if (text === undefined || text === "") {
-    return { ok: false, reason: "empty", message: "the Lease carries no ledger" };
-  }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { ok: false, reason: "garbled", message: "the ledger is not JSON" };
-  }
-  if (!isRecord(value) || typeof value.version !== "number") {
-    return { ok: false, reason: "garbled", message: "the ledger has no version" };
-  }
-  if (value.version > LEDGER_VERSION) {
-    return {
-      ok: false,
-      reason: "newer",
-      message: `the ledger has version ${value.version}, this replica knows up to ${LEDGER_VERSION}: upgrade it`,
-    };
-  }
-  return isLedger(value)
-    ? { ok: true, ledger: value }
-    : {
-        ok: false,
-        reason: "garbled",
-        message: "the ledger lacks a field or has one of a wrong type",
-      };
-}
-
-export function serializeLedger(ledger: Ledger): string {
-  return JSON.stringify(ledger);
 }
 
 /** True while a POST may still arrive for this run. */
@@ -294,39 +256,4 @@ function replaceRun(ledger: Ledger, run: Run): Ledger {
 
 function appendDecisions(old: readonly Decision[], added: readonly Decision[]): Decision[] {
   return [...old, ...added].slice(-MAX_DECISIONS);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isLedger(value: Record<string, unknown>): value is Record<string, unknown> & Ledger {
-  return (
-    typeof value.owner === "string" &&
-    typeof value.schedule === "string" &&
-    ["anchor", "lastTick", "token", "missed"].every((f) => Number.isFinite(value[f])) &&
-    Array.isArray(value.decisions) &&
-    Array.isArray(value.runs) &&
-    value.runs.every(isRun)
-  );
-}
-
-function isRun(value: unknown): boolean {
-  return (
-    isRecord(value) &&
-    Number.isFinite(value.tick) &&
-    Number.isFinite(value.token) &&
-    ["runId", "jobName", "lockKey", "lockValue", "why"].every(
-      (f) => typeof value[f] === "string",
-    ) &&
-    Array.isArray(value.attempts) &&
-    value.attempts.length > 0 &&
-    value.attempts.every(
-      (a) =>
-        isRecord(a) &&
-        typeof a.n === "number" &&
-        typeof a.by === "string" &&
-        typeof a.settled === "boolean",
-    )
-  );
 }

@@ -1,0 +1,75 @@
+/** The ledger as JSON: versioned, and read with suspicion, since anybody may edit an annotation. */
+import { LEDGER_VERSION, type Ledger } from "./ledger.ts";
+
+export type ParsedLedger =
+  | { ok: true; ledger: Ledger }
+  | { ok: false; reason: "empty" | "garbled" | "newer"; message: string };
+
+/** Reads a ledger; never throws. A garbled one is not guessed at: the caller rebuilds or stops. */
+export function parseLedger(text: string | undefined): ParsedLedger {
+  if (text === undefined || text === "") {
+    return { ok: false, reason: "empty", message: "the Lease carries no ledger" };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { ok: false, reason: "garbled", message: "the ledger is not JSON" };
+  }
+  if (!isRecord(value) || typeof value.version !== "number") {
+    return { ok: false, reason: "garbled", message: "the ledger has no version" };
+  }
+  if (value.version > LEDGER_VERSION) {
+    return {
+      ok: false,
+      reason: "newer",
+      message: `the ledger has version ${value.version}, this replica knows up to ${LEDGER_VERSION}: upgrade it`,
+    };
+  }
+  return isLedger(value)
+    ? { ok: true, ledger: value }
+    : {
+        ok: false,
+        reason: "garbled",
+        message: "the ledger lacks a field or has one of a wrong type",
+      };
+}
+
+export function serializeLedger(ledger: Ledger): string {
+  return JSON.stringify(ledger);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isLedger(value: Record<string, unknown>): value is Record<string, unknown> & Ledger {
+  return (
+    typeof value.owner === "string" &&
+    typeof value.schedule === "string" &&
+    ["anchor", "lastTick", "token", "missed"].every((f) => Number.isFinite(value[f])) &&
+    Array.isArray(value.decisions) &&
+    Array.isArray(value.runs) &&
+    value.runs.every(isRun)
+  );
+}
+
+function isRun(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    Number.isFinite(value.tick) &&
+    Number.isFinite(value.token) &&
+    ["runId", "jobName", "lockKey", "lockValue", "why"].every(
+      (f) => typeof value[f] === "string",
+    ) &&
+    Array.isArray(value.attempts) &&
+    value.attempts.length > 0 &&
+    value.attempts.every(
+      (a) =>
+        isRecord(a) &&
+        typeof a.n === "number" &&
+        typeof a.by === "string" &&
+        typeof a.settled === "boolean",
+    )
+  );
+}
