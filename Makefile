@@ -67,6 +67,8 @@ deps:
 	@node tools/installed.mjs 2>/dev/null || { \
 	  echo "installing npm packages (once, about a minute)"; PATH="$(MACHINE_PATH)" npm ci --loglevel=error; }
 
+node_modules: deps
+
 .PHONY: clean
 clean: ## remove what was built here (not the cache of cluster binaries)
 	rm -rf node_modules dist coverage bench/out bench/node_modules
