@@ -4,7 +4,6 @@
  */
 import type { Key } from "../api/names.ts";
 import type { Clock, Timers } from "../clock.ts";
-import { rankOf } from "../domain/election.ts";
 import { hasUnsettled } from "../domain/ledger.ts";
 import type { LockBackend } from "../domain/status.ts";
 import type { KubeClient, ReflectorHealth } from "../kube/index.ts";
@@ -174,6 +173,7 @@ export function createController(o: ControllerOptions): Controller {
     context,
     turns,
     agenda,
+    rank: membership.rank,
     rankDelayMs: o.rankDelayMs,
     dueAtOnce: () => dueAtOnce,
     onSettled: (key) => statusQueue.addAfter(key, STATUS_DELAY_MS),
@@ -233,9 +233,8 @@ export function createController(o: ControllerOptions): Controller {
     const keys = agenda.due(pulseAt);
     if (keys.length === 0) return;
     dueAtOnce = keys.length;
-    const members = membership.live();
     for (const key of keys) {
-      const first = rankOf(o.replica, members, key) === 0;
+      const first = membership.rank(key) === 0;
       queue.add(key, { priority: first ? PRIORITY.due : PRIORITY.dueLater });
     }
   }

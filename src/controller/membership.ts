@@ -9,7 +9,7 @@
 import { COMPONENT_LABEL, PROCESS_ANNOTATION, REPLICA_COMPONENT } from "../api/names.ts";
 import type { KubeObject, Lease } from "../api/types.ts";
 import type { Clock, Timers } from "../clock.ts";
-import { hash32 } from "../domain/election.ts";
+import { hash32, rankOf } from "../domain/election.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import { REQUEST_BOUND_MS } from "./attempts.ts";
 import { microTime } from "./ledger-store.ts";
@@ -37,6 +37,11 @@ export interface MembershipOptions {
 }
 
 export interface Membership extends Members, AsyncDisposable {
+  /**
+   * How many replicas go before this one for a key. One that could not renew its own Lease goes last: it would win
+   * elections that it cannot turn into claims.
+   */
+  rank(key: string): number;
   observe(lease: Lease): void;
   observeDeleted(lease: Lease): void;
   /** Begins to renew; resolves after the first try, whatever came of it. */
@@ -202,16 +207,24 @@ export function createMembership(o: MembershipOptions): Membership {
     if (!stopped) cancelRenewal = o.timers.after(durationMs / 3, () => void renewAndReport());
   }
 
+  function live(): string[] {
+    const replicas = new Set([o.replica]);
+    for (const member of seen.values()) if (isFresh(member)) replicas.add(member.replica);
+    return [...replicas];
+  }
+
   return {
     observe,
+    live,
+    rank(key) {
+      const own = seen.get(memberLeaseName(o.replica));
+      const members = live();
+      const connected = own?.process === o.process && isFresh(own);
+      return connected ? rankOf(o.replica, members, key) : members.length;
+    },
     observeDeleted(lease) {
       seen.delete(lease.metadata.name);
       o.onChange();
-    },
-    live() {
-      const replicas = new Set([o.replica]);
-      for (const member of seen.values()) if (isFresh(member)) replicas.add(member.replica);
-      return [...replicas];
     },
     stateOf,
     start: renewAndReport,

@@ -7,7 +7,7 @@ import { Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import { decide, type Decision, type LedgerState, type Snapshot } from "../domain/decide/index.ts";
 import { beyondHistory } from "../domain/decide/history.ts";
-import { rankOf, standByMs } from "../domain/election.ts";
+import { standByMs } from "../domain/election.ts";
 import type { Ledger } from "../domain/ledger.ts";
 import { parseSchedule, type ParseScheduleResult } from "../domain/schedule/index.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
@@ -22,6 +22,8 @@ export interface ReconcilerOptions {
   context: Context;
   turns: Turns;
   rankDelayMs: number;
+  /** How many replicas go before this one for a key. */
+  rank(key: Key): number;
   /** How many LockedCronJobs became due in the same sweep. */
   dueAtOnce(): number;
   /** Where instants further away than the next pulse are kept. */
@@ -48,7 +50,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
   function gather(key: Key): World {
     const owner = c.owners.cached(key);
     const record = c.ledgers.cached(key);
-    const rank = rankOf(c.replica, c.members.live(), key);
+    const rank = o.rank(key);
     const standBy = standByMs(rank, o.dueAtOnce(), o.rankDelayMs);
     const state = ledgerFor(owner, record);
     if (state.state === "present") o.turns.keep(key, state.ledger.runs);
