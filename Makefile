@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-MACHINE_PATH := $(PATH)
+MACHINE_PATH := $(subst $(CURDIR)/node_modules/.bin:,,$(PATH))
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 ##@ Start here
