@@ -194,6 +194,8 @@ async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> 
       return runs.lookForJob(c, key, owner, record, ledger, d);
     case "finish":
       return runs.finish(c, key, owner, record, ledger, d);
+    case "close":
+      return runs.close(c, key, record, ledger, d);
     case "abandon":
       return runs.abandon(c, key, owner, record, ledger, d, d);
     case "rebase":

@@ -4,10 +4,11 @@ import { EventReason, Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import type { Action } from "../domain/decide/index.ts";
 import {
+  closeRun,
+  endRun,
   findRun,
   hasUnsettled,
   recordStarted,
-  removeRun,
   settle,
   type Ledger,
   type Run,
@@ -105,7 +106,7 @@ export async function lookForJob(
   }
   const message = `Job ${run.jobName} was deleted before it finished`;
   const ended = { decision: entryOf(c, run.tick, "Finished", Reason.JobGone, message) };
-  const lost = await writeLedger(c, key, record, removeRun(ledger, run.runId, ended));
+  const lost = await writeLedger(c, key, record, endRun(ledger, run.runId, ended));
   if (lost !== undefined) return lost;
   release(c, owner, run);
   if (owner !== undefined) {
@@ -119,7 +120,10 @@ export async function lookForJob(
   return decideAgain("gone");
 }
 
-/** ORDER: the run leaves the ledger first, its lock goes after. The other way round a next run could find no trace of it. */
+/**
+ * ORDER: the ledger says first that the run is over, its lock goes after. The other way round a next run could find no
+ * trace of it. A run whose attempts are not all settled stays, ended, and keeps its Job by the finalizer.
+ */
 export async function finish(
   c: Context,
   key: string,
@@ -139,7 +143,7 @@ export async function finish(
     Reason.JobFinished,
     `Job ${job.name}: ${job.outcome}`,
   );
-  const ended = removeRun(ledger, run.runId, {
+  const ended = endRun(ledger, run.runId, {
     decision: entry,
     ...(job.outcome === "Complete" ? { success: at } : { failure: at }),
   });
@@ -155,6 +159,18 @@ export async function finish(
     );
   }
   return decideAgain(`finished: ${job.outcome}`);
+}
+
+/** An ended run whose Job may go, or is gone. */
+export async function close(
+  c: Context,
+  key: string,
+  record: LedgerRecord,
+  ledger: Ledger,
+  { run }: Of<"close">,
+): Promise<StepResult> {
+  const lost = await writeLedger(c, key, record, closeRun(ledger, run.runId));
+  return lost ?? decideAgain("closed");
 }
 
 /** Ends a claim that never got a Job, and never will: every attempt is settled first, in the same write. */
@@ -177,7 +193,7 @@ export async function abandon(
     run.attempts.map((a) => a.n),
   );
   const entry = entryOf(c, run.tick, "Missed", said.reason, said.message);
-  const ended = removeRun(all, run.runId, { decision: entry, missed: missed ? 1 : 0 });
+  const ended = endRun(all, run.runId, { decision: entry, missed: missed ? 1 : 0 });
   const lost = await writeLedger(c, key, record, ended);
   if (lost !== undefined) return lost;
   release(c, owner, run);

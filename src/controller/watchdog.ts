@@ -60,7 +60,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       for (const run of contents.ledger.runs) {
         ours.add(run.runId);
         // Before its Job exists a run has only the short lease of its election; the launch itself takes care of that.
-        if (run.jobUID === undefined || run.lockKey === "") continue;
+        if (run.jobUID === undefined || run.ended === true || run.lockKey === "") continue;
         if ((nextRenewal.get(run.runId) ?? 0) > now) continue;
         nextRenewal.set(run.runId, now + (leaseSeconds * 1000) / 3);
         entries.push({ key, run, leaseMs: leaseSeconds * 1000 });
@@ -97,7 +97,8 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     const live = await o.ledgers.read(key).catch(() => undefined);
     const contents = live?.contents;
     if (contents?.state !== "present") return;
-    if (findRun(contents.ledger, run.runId)?.jobUID === undefined) return;
+    const current = findRun(contents.ledger, run.runId);
+    if (current?.jobUID === undefined || current.ended === true) return;
     const { outcome } = await o.locks.tryAcquire(run.lockKey, run.lockValue, leaseMs);
     if (outcome === "won") {
       nextRenewal.set(run.runId, o.clock.monotonic() + leaseMs / 3);

@@ -2,8 +2,9 @@
  * The ledger of one LockedCronJob: what was decided about its ticks. It lives as an annotation on a Lease and changes
  * only by compare-and-set, so every function here is pure: it takes a version and returns the next one.
  *
- * A run goes  claimed (no jobUID) -> started (jobUID known) -> removed (Job finished or gone).
- * An attempt authorises exactly one POST of the run's Job. It is settled once that POST can no longer arrive.
+ * A run goes  claimed (no jobUID) -> started (jobUID known) -> ended (Job finished or gone) -> off the ledger.
+ * An attempt authorises exactly one POST of the run's Job. It is settled once that POST can no longer arrive; until all
+ * are, an ended run stays, so that its Job does.
  */
 
 /** Version of the JSON that carries it (ledger-json.ts). */
@@ -42,6 +43,8 @@ export interface Run {
   of?: string;
   /** Set once the run's Job is known to exist. From then on no attempt is ever added. */
   jobUID?: string;
+  /** Its Job is over and has no live pods: it excludes nothing any more, only its attempts are to be settled. */
+  ended?: boolean;
   /** Set when the API server refused the last attempt; the next one waits until `retryAt` (wall clock, ms). */
   refusal?: { reason: string; message: string; retryAt: number; count: number };
 }
@@ -217,22 +220,23 @@ export function recordRefusal(
   }));
 }
 
-/** Takes the run off the ledger; only for runs whose attempts are all settled. */
-export function removeRun(
-  ledger: Ledger,
-  runId: string,
-  outcome: { decision: Decision; success?: number; failure?: number; missed?: number },
-): Ledger {
+/** How a run ended. */
+export interface Ending {
+  decision: Decision;
+  /** When its Job succeeded or failed, ms. */
+  success?: number;
+  failure?: number;
+  missed?: number;
+}
+
+/** The run is over: it leaves the ledger, at once or when its last attempt is settled. */
+export function endRun(ledger: Ledger, runId: string, ending: Ending): Ledger {
   const run = findRun(ledger, runId);
-  if (run !== undefined && hasUnsettled(run)) {
-    throw new Error(`run ${runId} has an attempt whose POST may still arrive`);
-  }
-  const { success, failure } = outcome;
-  return {
+  const { success, failure } = ending;
+  const told: Ledger = {
     ...ledger,
-    runs: ledger.runs.filter((r) => r.runId !== runId),
-    missed: ledger.missed + (outcome.missed ?? 0),
-    decisions: appendDecisions(ledger.decisions, [outcome.decision]),
+    missed: ledger.missed + (ending.missed ?? 0),
+    decisions: appendDecisions(ledger.decisions, [ending.decision]),
     ...(success === undefined
       ? {}
       : { lastSuccess: Math.max(success, ledger.lastSuccess ?? 0), consecutiveFailures: 0 }),
@@ -243,6 +247,23 @@ export function removeRun(
           consecutiveFailures: (ledger.consecutiveFailures ?? 0) + 1,
         }),
   };
+  return run !== undefined && hasUnsettled(run)
+    ? replaceRun(told, { ...run, ended: true })
+    : closeRun(told, runId);
+}
+
+/** Takes the run off the ledger; only when all its attempts are settled. */
+export function closeRun(ledger: Ledger, runId: string): Ledger {
+  const run = findRun(ledger, runId);
+  if (run !== undefined && hasUnsettled(run)) {
+    throw new Error(`run ${runId} has an attempt whose POST may still arrive`);
+  }
+  return { ...ledger, runs: ledger.runs.filter((r) => r.runId !== runId) };
+}
+
+/** Claims, and runs that may have live pods: what excludes others, and what the status shows as active. */
+export function activeRuns(ledger: Ledger): Run[] {
+  return ledger.runs.filter((r) => r.of === undefined && r.ended !== true);
 }
 
 function changeRun(ledger: Ledger, runId: string, change: (run: Run) => Run): Ledger {

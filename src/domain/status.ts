@@ -1,7 +1,7 @@
 import { ConditionType, Reason } from "../api/reasons.ts";
 import type { Condition, LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import { ticksFrom } from "./decide/index.ts";
-import { MAX_RUNS, type Ledger, type Run } from "./ledger.ts";
+import { activeRuns, MAX_RUNS, type Ledger, type Run } from "./ledger.ts";
 import type { ParseScheduleResult, Schedule } from "./schedule/index.ts";
 
 /** What the lock backend says of itself. */
@@ -26,7 +26,7 @@ export function buildStatus(o: {
   now: number;
 }): LockedCronJobStatus {
   const { owner, ledger } = o;
-  const runs = ledger?.runs.filter((r) => r.of === undefined) ?? [];
+  const runs = ledger === undefined ? [] : activeRuns(ledger);
   const next = o.schedule.ok ? nextTimes(owner, o.schedule.schedule, ledger, o.now) : [];
   return {
     observedGeneration: owner.metadata.generation ?? 0,

@@ -5,7 +5,7 @@
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import { deadlineOf, decideRun, decideStrays, isGone } from "./runs.ts";
-import { MAX_RUNS, type Ledger, type Run } from "../ledger.ts";
+import { activeRuns, MAX_RUNS, type Ledger, type Run } from "../ledger.ts";
 import type { Schedule } from "../schedule/index.ts";
 import type { Decision, Snapshot } from "./types.ts";
 
@@ -113,7 +113,7 @@ function decideDue(
     }
     return { do: "miss", tick, count, ...tooLate(iso, owner.spec.startingDeadlineSeconds) };
   }
-  const active = ledger.runs.find((r) => r.of === undefined);
+  const [active] = activeRuns(ledger);
   if (owner.spec.concurrencyPolicy !== "Allow" && active !== undefined) {
     if (deadline !== Infinity) wait(deadline + 1);
     return stillActive(active, tick, iso, s.rank);

@@ -11,9 +11,9 @@ const STRAY_AFTER_MS = 2_000;
 /**
  * What an open run needs next; undefined when nothing is to be done now.
  *
- *   claimed            started                       finished
- *   no Job known ----- jobUID known, POSTs may ----- Job terminal, pods gone -> off the ledger
- *     |  send/take over    still arrive -> settle,
+ *   claimed            started                       ended
+ *   no Job known ----- jobUID known, POSTs may ----- Job terminal, pods gone -> off the ledger, once no POST
+ *     |  send/take over    still arrive -> settle,                              can arrive any more
  *     |  abandon           then drop the finalizer
  */
 export function decideRun(s: Snapshot, run: Run, wait: Wait): Decision | undefined {
@@ -147,35 +147,51 @@ function decideStarted(
       message: "no POST of these attempts can arrive any more",
     };
   }
+  const own = job?.uid === jobUID ? job : undefined;
   // ORDER: the finalizer goes only after every attempt is settled in the ledger. Until then a late POST must meet the Job.
   if (open.length > 0) {
     wait(s.now + POLL_MS);
+    if (run.ended === true || own?.outcome === undefined) return undefined;
+  } else if (own?.outcome === undefined && own?.hasLaunchFinalizer === false) {
     return undefined;
   }
-  if (job?.uid === jobUID && job.outcome === undefined && !job.hasLaunchFinalizer) return undefined;
-  const at = job?.finishedAt === undefined ? s.oursAt(run) : job.finishedAt + s.standByMs;
+  const at = own?.finishedAt === undefined ? s.oursAt(run) : own.finishedAt + s.standByMs;
   if (s.now < at && s.rank > 0) {
     wait(at);
     return undefined;
   }
-  if (job === undefined || job.uid !== jobUID) {
-    return {
-      do: "lookForJob",
-      run,
-      reason: Reason.JobGone,
-      message: `Job ${run.jobName} is not in the cache: look for it`,
-      at: s.now + POLL_MS,
-    };
-  }
-  if (job.hasLaunchFinalizer) {
-    return dropFinalizer(job, false, "its launch is complete, nothing can create it again");
+  if (own === undefined) return run.ended === true ? close(run) : lookForJob(s, run);
+  if (open.length === 0) {
+    if (own.hasLaunchFinalizer) {
+      return dropFinalizer(own, false, "its launch is complete, nothing can create it again");
+    }
+    if (run.ended === true) return close(run);
   }
   return {
     do: "finish",
     run,
-    job,
+    job: own,
     reason: Reason.JobFinished,
-    message: `Job ${job.name} finished: ${job.outcome}`,
+    message: `Job ${own.name} finished: ${own.outcome}`,
+  };
+}
+
+function lookForJob(s: Snapshot, run: Run): Decision {
+  return {
+    do: "lookForJob",
+    run,
+    reason: Reason.JobGone,
+    message: `Job ${run.jobName} is not in the cache: look for it`,
+    at: s.now + POLL_MS,
+  };
+}
+
+function close(run: Run): Decision {
+  return {
+    do: "close",
+    run,
+    reason: Reason.AttemptSettled,
+    message: `the run of ${run.jobName} has ended and no POST of it can arrive any more`,
   };
 }
 

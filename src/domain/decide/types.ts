@@ -57,6 +57,7 @@ export type Action =
   | { do: "lookForJob"; run: Run }
   /** Carried out only on live evidence that no pod of the Job is alive. */
   | { do: "finish"; run: Run; job: JobView }
+  | { do: "close"; run: Run }
   | { do: "abandon"; run: Run; missed: boolean }
   | { do: "prune"; jobs: JobView[] };
 
