@@ -1,17 +1,21 @@
-import type { ConnectionOptions } from "node:tls";
 import { LockConfigError } from "./errors.ts";
+import type { Access } from "./node/dial.ts";
+import type { SentinelTarget } from "./node/sentinel.ts";
 import { checkNodeCount } from "./quorum.ts";
-import type { LockWarning, NodeOptions, QuorumLockOptions } from "./types.ts";
+import type { LockWarning, NodeOptions, QuorumLockOptions, SentinelNodeOptions } from "./types.ts";
+import { parseUrl, type UrlParts } from "./urls.ts";
 
 /** One node, checked and taken apart. */
 export interface NodeConfig {
   readonly name: string;
+  /** Where it is; of no meaning when `sentinel` is there. */
   readonly host: string;
   readonly port: number;
   readonly db: number;
-  readonly username?: string;
-  readonly password?: string;
-  readonly tls?: ConnectionOptions;
+  readonly access: Access;
+  readonly sentinel?: SentinelTarget;
+  /** Votes count only when so many replicas have them. */
+  readonly waitReplicas: number;
 }
 
 export interface Timing {
@@ -26,61 +30,75 @@ export const MIN_LEASE_MS = 100;
 /** setTimeout overflows above 2^31 - 1 and then fires at once. */
 export const MAX_LEASE_MS = 2 ** 31 - 1;
 
-const FORM = "redis[s]://[user[:password]@]host[:port][/db]";
-
-/** The URL as it may be shown: whatever could be a password is hidden, also when it cannot be parsed. */
-export function redactUrl(url: string): string {
-  const [, scheme = "", rest = ""] = /^([a-z][a-z0-9+.-]*:\/\/)?([\s\S]*)$/i.exec(url) ?? [];
-  const address = rest.slice(rest.lastIndexOf("@") + 1).replace(/[?#][\s\S]*$/, "?***");
-  const shown = rest.includes("@")
-    ? `***@${address}`
-    : address.replace(/:(?!\d+(\/|$)).+$/, ":***");
-  return scheme + shown;
-}
-
-function decode(part: string, field: string, what: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    throw new LockConfigError(
-      "BadUrl",
-      field,
-      `the ${what} in the URL has a stray "%"; write it percent-encoded ("%25") or give it as ${what}`,
-    );
-  }
-}
-
-function parseNode(input: string | NodeOptions, field: string): NodeConfig {
-  const node: NodeOptions = typeof input === "string" ? { url: input } : input;
-  const refuse = (why: string) =>
-    new LockConfigError("BadUrl", field, `"${redactUrl(node.url)}" ${why}; give ${FORM}`);
-  if (typeof node.url !== "string" || !URL.canParse(node.url)) throw refuse("is not a URL");
-  const url = new URL(node.url);
-  if (url.protocol !== "redis:" && url.protocol !== "rediss:") {
-    throw refuse(`has the scheme "${url.protocol.slice(0, -1)}", not redis or rediss`);
-  }
-  if (url.hostname === "") throw refuse("has no host");
-  if (url.search !== "" || url.hash !== "") throw refuse("has a query or a fragment");
-  if (!/^(\/\d*)?$/.test(url.pathname)) throw refuse("has a path that is not a database number");
-  if (url.port === "0") throw refuse("has port 0");
-  if (node.tls !== undefined && url.protocol !== "rediss:") {
+function accessOf(
+  url: Pick<UrlParts, "tls" | "username" | "password">,
+  node: Omit<NodeOptions, "url" | "name">,
+  field: string,
+): Access {
+  if (node.tls !== undefined && !url.tls) {
     throw new LockConfigError("BadOption", `${field}.tls`, "needs a rediss:// URL");
   }
+  const username = node.username ?? url.username;
+  const password = node.password ?? url.password;
+  if (node.passwordFile !== undefined && password !== "") {
+    throw new LockConfigError(
+      "BadOption",
+      `${field}.passwordFile`,
+      "is given beside a password; give one of them",
+    );
+  }
+  return {
+    ...(username !== "" && { username }),
+    ...(password !== "" && { password }),
+    ...(node.passwordFile !== undefined && { passwordFile: node.passwordFile }),
+    ...(url.tls && { tls: node.tls ?? {} }),
+  };
+}
 
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const port = url.port === "" ? 6379 : Number(url.port);
-  const db = Number(url.pathname.slice(1) || "0");
-  const username = node.username ?? decode(url.username, field, "username");
-  const password = node.password ?? decode(url.password, field, "password");
+function parseStandalone(node: NodeOptions, field: string): NodeConfig {
+  const url = parseUrl(node.url, field, 6379);
+  const { host, port, db } = url;
   return {
     name: node.name ?? `${host}:${port}${db === 0 ? "" : `/${db}`}`,
     host,
     port,
     db,
-    ...(username !== "" && { username }),
-    ...(password !== "" && { password }),
-    ...(url.protocol === "rediss:" && { tls: { servername: host, ...node.tls } }),
+    access: accessOf(url, node, field),
+    waitReplicas: 0,
   };
+}
+
+function parseSentinel(node: SentinelNodeOptions, field: string): NodeConfig {
+  if (typeof node.masterName !== "string" || node.masterName === "") {
+    throw new LockConfigError("BadOption", `${field}.masterName`, "is empty");
+  }
+  const urls = node.sentinels.map((url, i) => parseUrl(url, `${field}.sentinels[${i}]`, 26379));
+  const [first] = urls;
+  if (first === undefined) {
+    throw new LockConfigError("BadOption", `${field}.sentinels`, "is empty; give all sentinels");
+  }
+  const { tls, sentinelTls, ...login } = node;
+  const plain = { username: "", password: "", tls: tls !== undefined };
+  const waitReplicas = checkMs(`${field}.waitReplicas`, node.waitReplicas ?? 0, 0);
+  return {
+    name: node.name ?? node.masterName,
+    host: node.masterName,
+    port: 0,
+    db: node.db ?? 0,
+    access: accessOf(plain, { ...login, ...(tls !== undefined && { tls }) }, field),
+    sentinel: {
+      sentinels: urls,
+      masterName: node.masterName,
+      access: accessOf(first, sentinelTls === undefined ? {} : { tls: sentinelTls }, field),
+      ...(node.natMap !== undefined && { natMap: node.natMap }),
+    },
+    waitReplicas,
+  };
+}
+
+function parseNode(input: QuorumLockOptions["nodes"][number], field: string): NodeConfig {
+  if (typeof input === "string") return parseStandalone({ url: input }, field);
+  return "sentinels" in input ? parseSentinel(input, field) : parseStandalone(input, field);
 }
 
 /** Checks and parses the node list. @throws LockConfigError for the first entry that is wrong */

@@ -191,13 +191,36 @@ export interface NodeOptions {
   /** Instead of the user and password in the URL. */
   readonly username?: string;
   readonly password?: string;
+  /** Instead of a password: a file that holds it, read anew for every connection (rotation). */
+  readonly passwordFile?: string;
   /** For rediss:// only: ca, cert, key, servername … */
   readonly tls?: ConnectionOptions;
 }
 
+/** A master that Redis Sentinel looks after. A failover counts as a loss of data: the node is quarantined. */
+export interface SentinelNodeOptions {
+  /** redis[s]://[user[:password]@]host[:port] of every sentinel; user and password of the first serve for all. */
+  readonly sentinels: readonly string[];
+  readonly masterName: string;
+  /** Default: the name of the master. */
+  readonly name?: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly passwordFile?: string;
+  readonly db?: number;
+  /** TLS to the master. */
+  readonly tls?: ConnectionOptions;
+  /** TLS to the sentinels, with rediss:// URLs. */
+  readonly sentinelTls?: ConnectionOptions;
+  /** Addresses that Sentinel names → addresses that can be reached, both "host:port". */
+  readonly natMap?: Readonly<Record<string, string>>;
+  /** A vote counts only when so many replicas have it too (WAIT); costs a round trip to them. Default 0. */
+  readonly waitReplicas?: number;
+}
+
 export interface QuorumLockOptions {
   /** One entry per independent Redis master. */
-  readonly nodes: readonly (string | NodeOptions)[];
+  readonly nodes: readonly (string | NodeOptions | SentinelNodeOptions)[];
   readonly clock?: Clock;
   /** In [0, 1); for back-off jitter. */
   readonly random?: () => number;

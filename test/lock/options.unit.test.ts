@@ -22,15 +22,18 @@ describe("node URLs", () => {
       "rediss://ops:p%40ss@r2.example:7000/3",
       { url: "redis://[::1]:7001", name: "third", username: "u", password: SECRET },
     ]);
-    expect(a).toEqual({ name: "r1:6379", host: "r1", port: 6379, db: 0 });
+    expect(a).toMatchObject({ name: "r1:6379", host: "r1", port: 6379, db: 0, access: {} });
     expect(b).toMatchObject({
       name: "r2.example:7000/3",
       db: 3,
-      username: "ops",
-      password: "p@ss",
+      access: { username: "ops", password: "p@ss", tls: {} },
     });
-    expect(b?.tls).toEqual({ servername: "r2.example" });
-    expect(c).toMatchObject({ name: "third", host: "::1", port: 7001, password: SECRET });
+    expect(c).toMatchObject({
+      name: "third",
+      host: "::1",
+      port: 7001,
+      access: { username: "u", password: SECRET },
+    });
   });
 
   it.each([
@@ -69,6 +72,37 @@ describe("node URLs", () => {
       parseNodes([{ url: "redis://a", tls: {} }, "redis://b", "redis://c"]),
     );
     expect([error.code, error.field]).toEqual(["BadOption", "nodes[0].tls"]);
+  });
+});
+
+describe("a Sentinel node", () => {
+  const good = { sentinels: ["redis://:pw@s1", "redis://s2:5000"], masterName: "main" };
+
+  it("is taken apart, with Sentinel's default port", () => {
+    const [node] = parseNodes([{ ...good, password: "x", waitReplicas: 1 }]);
+    expect(node).toMatchObject({
+      name: "main",
+      access: { password: "x" },
+      waitReplicas: 1,
+      sentinel: {
+        masterName: "main",
+        sentinels: [
+          { host: "s1", port: 26379 },
+          { host: "s2", port: 5000 },
+        ],
+        access: { password: "pw" },
+      },
+    });
+  });
+
+  it.each([
+    [{ ...good, masterName: "" }, "nodes[0].masterName"],
+    [{ ...good, sentinels: [] }, "nodes[0].sentinels"],
+    [{ ...good, sentinels: ["http://s1"] }, "nodes[0].sentinels[0]"],
+    [{ ...good, waitReplicas: -1 }, "nodes[0].waitReplicas"],
+    [{ ...good, password: "x", passwordFile: "/f" }, "nodes[0].passwordFile"],
+  ])("%j is refused", (node, field) => {
+    expect(refusal(() => parseNodes([node])).field).toBe(field);
   });
 });
 

@@ -3,7 +3,8 @@ import { Command, type Redis } from "ioredis";
 import { scripts, type ScriptName } from "../scripts.ts";
 import type { NodeVerdict } from "../types.ts";
 import { createBatcher } from "./batcher.ts";
-import { discard, type ReadyClient } from "./client.ts";
+import type { ReadyClient } from "./client.ts";
+import { discard } from "./dial.ts";
 import { argvOf, type NodeOp } from "./op.ts";
 import { endsConnection, type NodeFailure } from "./reasons.ts";
 import { createVerdicts } from "./verdicts.ts";
@@ -39,7 +40,8 @@ export interface ConnectionOptions {
   readonly node: string;
   readonly nodeTimeoutMs: number;
   readonly heartbeatMs: number;
-  readonly explain: (error: unknown) => NodeFailure;
+  /** A vote counts only when so many replicas have it. */
+  readonly waitReplicas: number;
   readonly onRtt: (rttMs: number) => void;
   /** The node has let a call time out (true), or has answered again after that (false). */
   readonly onSilence: (silent: boolean) => void;
@@ -49,10 +51,14 @@ export interface ConnectionOptions {
 const TIMEOUTS_BEFORE_RECONNECT = 3;
 
 export function openConnection(ready: ReadyClient, options: ConnectionOptions): Connection {
-  const { client, facts } = ready;
-  const { nodeTimeoutMs, explain } = options;
+  const { client, facts, explain } = ready;
+  const { nodeTimeoutMs, waitReplicas } = options;
   const { verdictOf, unknown, unavailable } = createVerdicts(options.node);
   const timedOut: NodeFailure = { reason: "TIMEOUT", message: `no answer in ${nodeTimeoutMs} ms` };
+  const notReplicated: NodeFailure = {
+    reason: "NOREPLICAS",
+    message: `fewer than ${waitReplicas} replicas had it in time`,
+  };
   const ended = Promise.withResolvers<ConnectionEnd>();
   // Redis answers in the order of the questions, so the first of the set is the oldest.
   const inflight = new Set<Call>();
@@ -66,11 +72,29 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     call.sentAt = performance.now();
     lastSent = call.sentAt;
     inflight.add(call);
-    const command = commandOf(call, by, facts.replicationId, (error, reply) =>
-      onReply(call, error, reply),
-    );
-    client.sendCommand(command);
+    const votes = call.script === "acquire" || call.script === "extend";
+    const done = (error: unknown, reply: unknown) => onReply(call, error, reply);
+    if (waitReplicas === 0 || !votes) {
+      client.sendCommand(commandOf(call, by, facts.replicationId, done));
+    } else sendReplicated(call, by);
     timer ??= setTimeout(onTimer, nodeTimeoutMs);
+  }
+
+  /** The answer counts when WAIT, right behind it, says that enough replicas have it too. */
+  function sendReplicated(call: Call, by: "evalsha" | "eval"): void {
+    let answer: unknown;
+    let failed = false;
+    const keep = (error: unknown, reply: unknown) => {
+      answer = reply;
+      failed = error !== null && error !== undefined;
+      if (failed) onReply(call, error, reply);
+    };
+    const judge = (error: unknown, acks: unknown) => {
+      if (!failed) onReply(call, error, answer, Number(acks) >= waitReplicas);
+    };
+    const words = [waitReplicas, Math.ceil(nodeTimeoutMs / 2)];
+    client.sendCommand(commandOf(call, by, facts.replicationId, keep));
+    client.sendCommand(new Command("wait", words, { replyEncoding: "utf8" }, judge));
   }
 
   function settleAll(call: Call, verdict: NodeVerdict): void {
@@ -79,7 +103,7 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     for (const op of call.ops) op.settle(verdict);
   }
 
-  function onReply(call: Call, error: unknown, reply: unknown): void {
+  function onReply(call: Call, error: unknown, reply: unknown, replicated = true): void {
     if (closed !== undefined || !inflight.delete(call)) return;
     if (error !== null && error !== undefined) {
       onError(call, error);
@@ -93,8 +117,9 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     const late = call.settled;
     call.settled = true;
     for (const [i, op] of call.ops.entries()) {
-      if (late) op.late?.(verdictOf(items[i]));
-      else op.settle(verdictOf(items[i]));
+      const verdict = verdictOf(items[i]);
+      if (late) op.late?.(verdict);
+      else op.settle(replicated || verdict.outcome !== "yes" ? verdict : unknown(notReplicated));
     }
   }
 

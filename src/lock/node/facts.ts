@@ -66,11 +66,17 @@ export function quarantineOf(
 }
 
 /** Why a node's votes could not be relied on (R8); null: safe. */
-export function unsafety(facts: NodeFacts): NodeFailure | null {
+export function unsafety(facts: NodeFacts, waitReplicas = 0): NodeFailure | null {
   if (facts.maxMemoryBytes > 0 && !["noeviction", ""].includes(facts.evictionPolicy)) {
     return {
       reason: "EVICTION",
       message: `maxmemory-policy is ${facts.evictionPolicy}: locks could be evicted; set noeviction`,
+    };
+  }
+  if (facts.connectedReplicas < waitReplicas) {
+    return {
+      reason: "NOREPLICAS",
+      message: `${facts.connectedReplicas} replicas are connected, waitReplicas asks for ${waitReplicas}`,
     };
   }
   return null;

@@ -2,9 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../clock.ts";
 import type { NodeConfig, Timing } from "../options.ts";
 import type { NodeHealth, NodeVerdict } from "../types.ts";
-import { connectClient, explain } from "./client.ts";
+import { connectClient, locate } from "./client.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { createDebts } from "./debts.ts";
+import type { Endpoint } from "./dial.ts";
 import { clockOffset, incarnationOf, parseInfo } from "./facts.ts";
 import type { NodeOp } from "./op.ts";
 import type { NodeError, NodeFailure } from "./reasons.ts";
@@ -51,8 +52,12 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
   const { name } = config;
   const { clock } = options;
   const closing = new AbortController();
+  const dialing = {
+    timeoutMs: options.nodeTimeoutMs * CONNECT_TIMEOUTS,
+    signal: closing.signal,
+  };
   const tried = Promise.withResolvers<void>();
-  const standing = createStanding({ ...options, name });
+  const standing = createStanding({ ...options, name, waitReplicas: config.waitReplicas });
   const debts = createDebts(send);
   let connection: Connection | undefined;
 
@@ -63,18 +68,15 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
 
   /** One connection's life. Returns why it ended; never throws. */
   async function live(onUp: () => void): Promise<NodeFailure> {
+    let endpoint: Endpoint;
     try {
-      const ready = await connectClient(config, {
-        timeoutMs: options.nodeTimeoutMs * CONNECT_TIMEOUTS,
-        clientName: options.clientName,
-        probeKey: options.probeKey,
-        signal: closing.signal,
-      });
+      const ready = await connectClient(config, { ...options, ...dialing });
+      endpoint = ready.endpoint;
       connection = openConnection(ready, {
         node: name,
         nodeTimeoutMs: options.nodeTimeoutMs,
         heartbeatMs: options.heartbeatMs,
-        explain: (error) => explain(error, config),
+        waitReplicas: config.waitReplicas,
         onSilence: standing.silence,
         onRtt: (ms) => {
           standing.onRtt(ms);
@@ -88,14 +90,29 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
       const { code, message } = error as NodeError;
       return { reason: code, message };
     }
-    const watch = setInterval(look, options.factsMs, connection);
+    const watches = [setInterval(look, options.factsMs, connection)];
+    if (config.sentinel !== undefined) {
+      watches.push(setInterval(follow, options.heartbeatMs, connection, endpoint));
+    }
     look(connection);
     tried.resolve();
     const end = await connection.ended;
-    clearInterval(watch);
+    for (const watch of watches) clearInterval(watch);
     connection = undefined;
     debts.orphaned(end.orphans);
     return end;
+  }
+
+  /** Leaves a master that Sentinel has replaced, also when it still answers: what it grants now will be lost. */
+  function follow(current: Connection, endpoint: Endpoint): void {
+    locate(config, dialing).then(
+      ({ host, port }) => {
+        if (host === endpoint.host && port === endpoint.port) return;
+        current.close({ reason: "FAILOVER", message: `Sentinel names ${host}:${port} now` });
+      },
+      // No sentinel answers: the master that we know is as good as any.
+      () => undefined,
+    );
   }
 
   /** Reads INFO and TIME: memory, policy, clock; and whether the server is still what it was. */

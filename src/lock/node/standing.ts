@@ -30,6 +30,7 @@ export interface StandingOptions {
   readonly maxLeaseMs: () => number;
   /** Another node that is this same process, if there is one (R8). */
   readonly twinOf: (runId: string) => string | undefined;
+  readonly waitReplicas: number;
   readonly onChange: () => void;
 }
 
@@ -94,7 +95,7 @@ export function createStanding(options: StandingOptions): Standing {
     const twin = options.twinOf(facts.runId);
     unsafe =
       twin === undefined
-        ? unsafety(facts)
+        ? unsafety(facts, options.waitReplicas)
         : { reason: "DUPLICATE", message: `it is the same Redis process as ${twin}` };
   }
 

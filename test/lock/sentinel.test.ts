@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { QuorumLock } from "../../src/lock/index.ts";
+import { until } from "../redis/facts.ts";
+import { type SentinelGroup, startSentinelGroup } from "../redis/sentinel.ts";
+import { freshKey, freshValue, redisBed } from "./fixture.ts";
+
+const bed = redisBed(2);
+const FAST = { nodeTimeoutMs: 200, heartbeatMs: 100, reconnectMaxMs: 100 };
+const LEASE_MS = 2_000;
+let group: SentinelGroup;
+
+beforeAll(async () => {
+  group = await startSentinelGroup("main");
+});
+afterAll(async () => {
+  await group.stop();
+});
+
+const node = (changes: object = {}) => ({
+  sentinels: group.sentinels.map(({ url }) => url),
+  masterName: group.masterName,
+  ...changes,
+});
+const nodes = (changes: object = {}) => [node(changes), ...bed.servers.map(({ url }) => url)];
+const first = (lock: QuorumLock) => lock.health().nodes[0];
+const is = (lock: QuorumLock, ...states: string[]) =>
+  until(
+    states.join(" or "),
+    () => first(lock)?.state ?? "",
+    (state) => states.includes(state),
+  );
+
+describe("a master under Sentinel", () => {
+  it("is one node of the lock, found through the sentinels", async () => {
+    const lock = await bed.lock({ ...FAST, nodes: nodes() });
+    expect(first(lock)).toMatchObject({ node: "main", state: "up" });
+    const [key, value] = [freshKey(), freshValue()];
+    expect((await lock.tryAcquire(key, value, LEASE_MS)).outcome).toBe("acquired");
+    const master = await group.master();
+    await until(
+      "there",
+      () => master.command("GET", key),
+      (seen) => seen === value,
+    );
+  });
+
+  it("is followed when Sentinel replaces it while it is alive, and the new one is quarantined", async () => {
+    const lock = await bed.lock({ ...FAST, nodes: nodes() });
+    await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS);
+    const before = first(lock)?.facts?.runId;
+    const master = await group.failover();
+    const quarantined = await until(
+      "the new master, in quarantine",
+      () => first(lock),
+      (seen) => seen?.state === "quarantined" && seen.facts?.runId !== before,
+    );
+    expect(String(await master.command("INFO", "server"))).toContain(quarantined!.facts!.runId);
+    expect((await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS)).outcome).toBe("acquired");
+    await is(lock, "up");
+  });
+
+  it("that hangs is left when Sentinel has promoted another", async () => {
+    const lock = await bed.lock({ ...FAST, nodes: nodes() });
+    const old = await group.master();
+    const before = first(lock)?.facts?.runId;
+    old.pause();
+    try {
+      await until(
+        "another master",
+        () => first(lock),
+        (seen) => seen?.facts !== undefined && seen.facts.runId !== before,
+      );
+      expect((await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS)).outcome).toBe("acquired");
+    } finally {
+      old.resume();
+    }
+    await until("the old one is a replica", async () =>
+      /role:slave/.test(String(await old.command("INFO", "replication"))),
+    );
+  });
+
+  it("is found although one sentinel is dead and one hangs", async () => {
+    const lock = await bed.lock({
+      ...FAST,
+      nodes: nodes({
+        sentinels: [...group.sentinels.map(({ url }) => url), "redis://127.0.0.1:1"],
+      }),
+    });
+    expect(first(lock)?.state).not.toBe("down");
+    group.sentinels[1]!.pause();
+    const another = await bed.lock({ ...FAST, nodes: nodes() });
+    group.sentinels[1]!.resume();
+    expect(first(another)?.state).not.toBe("down");
+  });
+
+  it("of a name that no sentinel knows is named as such", async () => {
+    const lock = await bed.lock({ ...FAST, nodes: nodes({ masterName: "nobody", name: "x" }) });
+    expect(first(lock)).toMatchObject({ state: "down", reason: "NOMASTER" });
+    expect(first(lock)?.message).toMatch(/"nobody"/);
+  });
+
+  it("with no sentinel there is named as such", async () => {
+    const lock = await bed.lock({ ...FAST, nodes: nodes({ sentinels: ["redis://127.0.0.1:1"] }) });
+    expect(first(lock)).toMatchObject({ state: "down", reason: "SENTINEL" });
+    expect(first(lock)?.message).toMatch(/127\.0\.0\.1:1 ECONNREFUSED/);
+  });
+
+  it("votes only with its replicas when that is asked for", async () => {
+    const lock = await bed.lock({ ...FAST, factsMs: 100, nodes: nodes({ waitReplicas: 2 }) });
+    await is(lock, "up", "quarantined");
+    await is(lock, "up");
+    const key = freshKey();
+    await bed.servers[1]!.kill();
+    await until(
+      "two left",
+      () => lock.health().up,
+      (up) => up === 2,
+    );
+    expect((await lock.tryAcquire(key, "v", LEASE_MS)).outcome).toBe("acquired");
+    const all = group.servers.map((server) => server.command("GET", key));
+    expect(await Promise.all(all)).toEqual(["v", "v", "v"]);
+
+    const master = await group.master();
+    const replica = group.servers.find((server) => server !== master)!;
+    replica.pause();
+    const result = await lock.tryAcquire(freshKey(), "w", LEASE_MS);
+    replica.resume();
+    expect(result.outcome).toBe("noQuorum");
+  });
+});
