@@ -19,7 +19,9 @@ type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
 export async function initLedger(c: Context, key: string): Promise<StepResult> {
   const owner = await c.owners.read(key);
   if (owner === undefined) return againIn(c, 1_000, "the LockedCronJob is gone");
-  const current = await c.ledgers.read(key);
+  // With none in the cache the create itself finds out whether there is one.
+  const known = c.ledgers.cached(key);
+  const current = known === undefined ? undefined : await c.ledgers.read(key);
   const old = current?.contents.state === "present" ? current.contents.ledger : undefined;
   if (old?.owner === owner.metadata.uid) return decideAgain("exists");
   const jobs = (await c.jobs.list(key)).filter((j) => j.ownerUid === owner.metadata.uid);

@@ -46,9 +46,9 @@ function decideNow(s: Snapshot, wait: (at: number) => void): Decision {
 }
 
 function initLedger(s: Snapshot, wait: (at: number) => void): Decision {
-  // Any replica may do it; the first gets a second's start for each rank, as the others would only meet AlreadyExists.
+  // Any replica may do it; each rank gets three seconds' start on the next, which would only meet AlreadyExists.
   const created = Date.parse(s.owner?.metadata.creationTimestamp ?? "");
-  const at = created + 1_000 * s.rank;
+  const at = created + 3_000 * s.rank;
   if (s.now < at) {
     wait(at);
     return nothing(Reason.StandBy, "another replica makes the ledger");
