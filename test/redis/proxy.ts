@@ -29,7 +29,10 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-export async function startProxy(targetPort: () => number): Promise<FaultProxy> {
+export async function startProxy(
+  targetPort: () => number,
+  host = "127.0.0.1",
+): Promise<FaultProxy> {
   const faults: ProxyFaults = {
     dropReplies: false,
     dropRequests: false,
@@ -53,7 +56,7 @@ export async function startProxy(targetPort: () => number): Promise<FaultProxy> 
       client.resetAndDestroy();
       return;
     }
-    const upstream = connect({ host: "127.0.0.1", port: targetPort(), noDelay: true });
+    const upstream = connect({ host, port: targetPort(), noDelay: true });
     client.setNoDelay(true);
     const pair = [client, upstream] as const;
     pairs.add(pair);
