@@ -31,6 +31,8 @@ export interface RedisServer {
   readonly pid: number;
   /** Runs one command on a connection of its own. */
   command(...words: [string, ...(string | number)[]]): Promise<unknown>;
+  /** Cuts all other connections, logged in with this password. */
+  kickClients(password: string): Promise<void>;
   /** SIGSTOP: TCP connects still succeed, nothing is answered. */
   pause(): void;
   resume(): void;
@@ -110,7 +112,14 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   }
 
   async function command(...words: [string, ...(string | number)[]]): Promise<unknown> {
-    const { username, password } = options;
+    return commandAs(options.password, words);
+  }
+
+  async function commandAs(
+    password: string | undefined,
+    words: [string, ...(string | number)[]],
+  ): Promise<unknown> {
+    const { username } = options;
     const client = new Redis({
       port,
       host: "127.0.0.1",
@@ -176,6 +185,9 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
       return pid;
     },
     command,
+    async kickClients(password) {
+      await commandAs(password, ["CLIENT", "KILL", "SKIPME", "yes", "TYPE", "normal"]);
+    },
     pause: () => void process.kill(pid, "SIGSTOP"),
     resume() {
       if (isAlive(pid)) process.kill(pid, "SIGCONT");

@@ -1,0 +1,153 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { createQuorumLock, type QuorumLock } from "../../src/lock/index.ts";
+import { until } from "../redis/facts.ts";
+import { type FaultProxy, startProxy } from "../redis/proxy.ts";
+import { allUp, freshKey, freshValue, redisBed } from "./fixture.ts";
+
+/**
+ * All 2^5 subsets of nodes that are, in turn: taken by somebody else, dead, hung (asked, and nothing is executed), and
+ * lossy (executed, and the answer is lost). What must come out is known from the number of good nodes alone.
+ */
+const bed = redisBed(5);
+const LEASE_MS = 20_000;
+const FAST = { nodeTimeoutMs: 250, heartbeatMs: 60_000, reconnectMaxMs: 20 };
+const SUBSETS = Array.from({ length: 32 }, (_, mask) =>
+  [0, 1, 2, 3, 4].filter((i) => (mask >> i) % 2 === 1),
+);
+const THIEF = "somebody else";
+
+interface Kind {
+  readonly name: string;
+  harm(nodes: readonly number[], key: string, lock: QuorumLock): Promise<void>;
+  /** outcome when a majority is of this kind: acquire, extend, release */
+  readonly bad: readonly [string, string, string];
+}
+
+let proxies: FaultProxy[];
+
+beforeAll(async () => {
+  proxies = await Promise.all(bed.servers.map((server) => startProxy(() => server.port)));
+  return async () => {
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+  };
+});
+
+async function away(nodes: readonly number[], lock: QuorumLock): Promise<void> {
+  for (const i of nodes) {
+    proxies[i]!.faults.refuse = true;
+    proxies[i]!.cut();
+  }
+  await until(
+    "noticed",
+    () => lock.health().up,
+    (up) => up === 5 - nodes.length,
+  );
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    name: "held by somebody else",
+    async harm(nodes, key) {
+      await Promise.all(nodes.map((i) => bed.servers[i]!.command("SET", key, THIEF, "PX", 60_000)));
+    },
+    bad: ["held", "lost", "expired"],
+  },
+  {
+    name: "dead",
+    harm: async (nodes, _, lock) => away(nodes, lock),
+    bad: ["noQuorum", "noQuorum", "unknown"],
+  },
+  {
+    name: "hung",
+    async harm(nodes) {
+      for (const i of nodes) proxies[i]!.faults.dropRequests = true;
+    },
+    bad: ["noQuorum", "noQuorum", "unknown"],
+  },
+  {
+    name: "lossy",
+    async harm(nodes) {
+      for (const i of nodes) proxies[i]!.faults.dropReplies = true;
+    },
+    bad: ["noQuorum", "noQuorum", "unknown"],
+  },
+];
+
+/** Everything works again, on new connections where the old ones were damaged. */
+async function mend(nodes: readonly number[], lock: QuorumLock): Promise<void> {
+  const before = lock.health().nodes.map(({ since }) => since);
+  for (const i of nodes) {
+    const { faults } = proxies[i]!;
+    const damaged = faults.dropReplies || faults.dropRequests || faults.refuse;
+    faults.dropReplies = false;
+    faults.dropRequests = false;
+    faults.refuse = false;
+    if (!damaged) continue;
+    proxies[i]!.cut();
+    await until(
+      "connected anew",
+      () => lock.health().nodes[i]!,
+      ({ state, since }) => state === "up" && since !== before[i],
+    );
+  }
+}
+
+const ours = (values: readonly unknown[], value: string) =>
+  values.filter((v) => v === value).length;
+
+describe.each(KINDS)("with nodes $name", ({ harm, bad }) => {
+  let lock: QuorumLock;
+  beforeAll(async () => {
+    lock = createQuorumLock({ ...FAST, nodes: proxies.map(({ url }) => url) });
+    await allUp(lock);
+    return () => lock.close();
+  });
+
+  it("acquire, for all 32 subsets", async () => {
+    for (const nodes of SUBSETS) {
+      const [key, value] = [freshKey(), freshValue()];
+      await harm(nodes, key, lock);
+      const { outcome } = await lock.tryAcquire(key, value, LEASE_MS);
+      await mend(nodes, lock);
+      expect([nodes, outcome]).toEqual([nodes, nodes.length <= 2 ? "acquired" : bad[0]]);
+      // A lock that was acquired is on a majority; of one that was not, nothing is left anywhere.
+      await until(
+        `the right traces after ${nodes.join()}`,
+        async () => ours(await bed.values(key), value),
+        (number) => (outcome === "acquired" ? number >= 3 : number === 0),
+      );
+    }
+  });
+
+  it("extend, for all 32 subsets", async () => {
+    for (const nodes of SUBSETS) {
+      const [key, value] = [freshKey(), freshValue()];
+      await Promise.all(bed.servers.map((s) => s.command("SET", key, value, "PX", 5_000)));
+      await harm(nodes, key, lock);
+      const { outcome } = await lock.extend(key, value, LEASE_MS);
+      await mend(nodes, lock);
+      expect([nodes, outcome]).toEqual([nodes, nodes.length <= 2 ? "renewed" : bad[1]]);
+      await until(
+        `the right traces after ${nodes.join()}`,
+        async () => ours(await bed.values(key), value),
+        (number) => (outcome === "lost" ? number === 0 : number >= 3),
+      );
+    }
+  });
+
+  it("release, for all 32 subsets", async () => {
+    for (const nodes of SUBSETS) {
+      const [key, value] = [freshKey(), freshValue()];
+      await Promise.all(bed.servers.map((s) => s.command("SET", key, value, "PX", LEASE_MS)));
+      await harm(nodes, key, lock);
+      const { outcome } = await lock.release(key, value, LEASE_MS);
+      await mend(nodes, lock);
+      expect([nodes, outcome]).toEqual([nodes, nodes.length <= 2 ? "released" : bad[2]]);
+      await until(
+        `nothing left after ${nodes.join()}`,
+        async () => ours(await bed.values(key), value),
+        (number) => number === 0,
+      );
+    }
+  });
+});
