@@ -17,8 +17,6 @@ export { usage };
 export interface Config {
   /** One node or at least three, all different. */
   redis: readonly RedisNode[];
-  /** Where the password in `redis` came from. */
-  redisPasswordFile?: string;
   kubeconfig?: string;
   context?: string;
   kubeTimeoutMs: number;
@@ -49,12 +47,16 @@ export type LoadedConfig =
   | { kind: "version" }
   | { kind: "invalid"; problems: ConfigProblem[]; text: string };
 
+/** Throws when there is no such file. */
+export type ReadFile = (path: string) => string;
+
+const readText: ReadFile = (path) => readFileSync(path, "utf8");
+
 export interface ConfigInput {
   /** Without the program: `process.argv.slice(2)`. */
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
-  /** Throws when there is no such file. */
-  readFile?: (path: string) => string;
+  readFile?: ReadFile;
   hostname?: () => string;
 }
 
@@ -64,7 +66,7 @@ const DEFAULT_NAMESPACE = "lockedcron-system";
 /** The surroundings of the process as settings fall back on them. */
 interface Surroundings {
   env: ConfigInput["env"];
-  readFile: (path: string) => string;
+  readFile: ReadFile;
   hostname: () => string;
 }
 
@@ -74,7 +76,7 @@ interface Surroundings {
  */
 export function loadConfig(input: ConfigInput): LoadedConfig {
   const { argv, env, hostname = systemHostname } = input;
-  const { readFile = (path: string) => readFileSync(path, "utf8") } = input;
+  const { readFile = readText } = input;
   const flags = readArguments(argv);
   if (flags.help) return { kind: "help", text: usage() };
   if (flags.version) return { kind: "version" };
@@ -84,7 +86,7 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   const problems = [...flags.problems, ...variables.problems];
   const from = { env, readFile, hostname };
   const values = parseAll(given, problems);
-  const password = redisPassword(values, given, from, problems);
+  checkPasswordFile(values, given, from, problems);
   checkKubeconfig(values, given, from, problems);
   const replica = values.replica ?? defaultReplica(from, problems);
 
@@ -95,10 +97,15 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   if (problems.length > 0 || redis === undefined) {
     return { kind: "invalid", problems, text: describe(problems) };
   }
-  const { redisUsername, redisPassword: _given, ...rest } = values;
+  const { redisUsername, redisPassword, redisPasswordFile, ...rest } = values;
+  const shared = {
+    ...(redisUsername !== undefined && { username: redisUsername }),
+    ...(redisPassword !== undefined && { password: redisPassword }),
+    ...(redisPasswordFile !== undefined && { passwordFile: redisPasswordFile }),
+  };
   const config: Config = {
     ...withoutAbsent(rest),
-    redis: redis.map((node) => withCredentials(node, redisUsername, password)),
+    redis: redis.map((node) => withShared(node, shared)),
     namespace: values.namespace ?? defaultNamespace(from),
     replica,
     ...(env.POD_NAME !== undefined && env.POD_NAME !== "" && { podName: env.POD_NAME }),
@@ -106,9 +113,24 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   return { kind: "config", config, warnings: variables.warnings };
 }
 
-/** Every secret of a configuration, for `createRedactor`. */
-export function configSecrets(config: Config): string[] {
-  return config.redis.flatMap((node) => node.password ?? []);
+/** Every secret of a configuration as it is now, for `createRedactor`. */
+export function configSecrets(config: Config, readFile: ReadFile = readText): string[] {
+  const files = new Set(config.redis.flatMap((node) => node.passwordFile ?? []));
+  return [
+    ...config.redis.flatMap((node) => node.password ?? []),
+    ...[...files].flatMap((file) => {
+      try {
+        return passwordOf(readFile(file));
+      } catch {
+        // Gone since it was checked: the lock says so when it connects, and there is nothing to hide.
+        return [];
+      }
+    }),
+  ];
+}
+
+function passwordOf(content: string): string {
+  return content.replace(/\r?\n$/, "");
 }
 
 function parseAll(given: Partial<Record<Field, Given>>, problems: ConfigProblem[]) {
@@ -133,29 +155,26 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function redisPassword(
-  values: Values,
+function checkPasswordFile(
+  { redisPassword, redisPasswordFile: path }: Values,
   given: Partial<Record<Field, Given>>,
   { readFile }: Surroundings,
   problems: ConfigProblem[],
-): string | undefined {
-  const path = values.redisPasswordFile;
-  if (path === undefined) return values.redisPassword;
+): void {
+  if (path === undefined) return;
   const field = given.redisPasswordFile?.source ?? "--redis-password-file";
-  if (values.redisPassword !== undefined) {
+  if (redisPassword !== undefined) {
     const message = "does not go together with LOCKEDCRON_REDIS_PASSWORD; keep one of them";
     problems.push({ field, value: path, message });
-    return undefined;
+    return;
   }
   try {
-    const password = readFile(path).replace(/\r?\n$/, "");
-    if (password !== "") return password;
+    if (passwordOf(readFile(path)) !== "") return;
     problems.push({ field, value: path, message: "is empty; write the password into the file" });
   } catch (error) {
     const message = `can not be read (${reasonOf(error)}); give the path of a readable file`;
     problems.push({ field, value: path, message });
   }
-  return undefined;
 }
 
 function checkKubeconfig(
@@ -204,11 +223,13 @@ function defaultNamespace({ readFile }: Surroundings): string {
 }
 
 /** What an address says itself goes before what is said for all of them. */
-function withCredentials(node: RedisNode, username?: string, password?: string): RedisNode {
+function withShared(node: RedisNode, shared: Omit<RedisNode, "name" | "url">): RedisNode {
+  // A password of its own takes the place of the shared file, too: lock accepts one or the other.
+  const { passwordFile, ...rest } = shared;
   return {
+    ...rest,
     ...node,
-    ...(node.username === undefined && username !== undefined && { username }),
-    ...(node.password === undefined && password !== undefined && { password }),
+    ...(node.password === undefined && passwordFile !== undefined && { passwordFile }),
   };
 }
 

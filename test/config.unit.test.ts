@@ -160,12 +160,20 @@ describe("Redis nodes", () => {
       env: { LOCKEDCRON_REDIS_PASSWORD_FILE: "/etc/pw" },
       files: { "/etc/pw": " from file \n" },
     });
-    expect(config.redis).toMatchObject([
-      { username: "op", password: " from file " },
-      { username: "bob", password: "own" },
-      { username: "op", password: "own" },
+    expect(config.redis).toEqual([
+      expect.objectContaining({ username: "op", passwordFile: "/etc/pw" }),
+      { name: "1/b:6379", url: "redis://b:6379", username: "bob", password: "own" },
+      { name: "2/c:6379", url: "redis://c:6379", username: "op", password: "own" },
     ]);
-    expect(new Set(configSecrets(config))).toEqual(new Set([" from file ", "own"]));
+    const secrets = configSecrets(config, () => " from file \n");
+    expect(new Set(secrets)).toEqual(new Set([" from file ", "own"]));
+  });
+
+  it("take the password given for all by variable", () => {
+    const env = { LOCKEDCRON_REDIS: "redis://a", LOCKEDCRON_REDIS_PASSWORD: "p" };
+    const config = configOf({ env });
+    expect(config.redis).toMatchObject([{ password: "p" }]);
+    expect(configSecrets(config)).toEqual(["p"]);
   });
 
   it("one is allowed, for trials", () => {

@@ -29,7 +29,7 @@ export const OPTIONS = {
   } as Option<string>,
   redisPasswordFile: text({
     ...PATH,
-    help: "File with the password for the addresses that carry none; a line break at its end does not count.",
+    help: "File with the password for the addresses that carry none; a line break at its end does not count. Read anew for every connection, so it can be rotated.",
   }),
   kubeconfig: text({
     ...PATH,

@@ -10,6 +10,8 @@ export interface RedisNode {
   url: string;
   username?: string;
   password?: string;
+  /** Instead of a password; read anew for every connection, so that it can be rotated. */
+  passwordFile?: string;
 }
 
 const EXAMPLE = "redis://redis-0:6379,redis://redis-1:6379,redis://redis-2:6379";

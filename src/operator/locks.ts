@@ -8,12 +8,7 @@ import type { Logger, Metrics } from "../telemetry/index.ts";
 export function createLock(config: Config, log: Logger, metrics: Metrics): QuorumLock {
   return createQuorumLock({
     clientName: "lockedcron",
-    nodes: config.redis.map((node) => ({
-      url: node.url,
-      name: node.name,
-      ...(node.username === undefined ? {} : { username: node.username }),
-      ...(node.password === undefined ? {} : { password: node.password }),
-    })),
+    nodes: config.redis,
     observer: {
       nodeReply: ({ node, rttMs }) => metrics.redisRtt({ node, seconds: rttMs / 1000 }),
       warning: ({ code, message }) => log.warn(message, { event: code }),
