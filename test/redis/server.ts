@@ -21,6 +21,8 @@ export interface RedisServerOptions {
   readonly program?: "server" | "sentinel";
   /** first argument: a config file (sentinels need one) */
   readonly configFile?: string;
+  /** where its data folder is made; default: the folder for temporary files */
+  readonly within?: string;
 }
 
 /** A real redis-server (or sentinel) process on loopback, with its data in a folder of its own. */
@@ -87,7 +89,7 @@ function isAlive(pid: number): boolean {
 
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const binaries = await redisBinaries();
-  const dir = mkdtempSync(join(tmpdir(), "lockedcron-redis-"));
+  const dir = mkdtempSync(join(options.within ?? tmpdir(), "lockedcron-redis-"));
   let port = options.port ?? (await freePort());
   let guard: ChildProcess | undefined;
   let pid = 0;
