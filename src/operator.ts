@@ -18,7 +18,7 @@ import {
 import { describeHealth, type LockHealth } from "./lock/index.ts";
 import { backendOf, createLock, locksOf } from "./operator/locks.ts";
 import { createObserver, onMembership, onWatchHealth } from "./operator/reports.ts";
-import { HEALTH_CHECKS, type Health, type Logger, type Metrics } from "./telemetry/index.ts";
+import type { Health, Logger, Metrics } from "./telemetry/index.ts";
 
 export interface OperatorOptions {
   config: Config;
@@ -94,7 +94,6 @@ export function createOperator(o: OperatorOptions): Operator {
   }
 
   async function start(signal: AbortSignal): Promise<void> {
-    for (const name of HEALTH_CHECKS) health.set(name, { ok: false, reason: "not checked yet" });
     const unsubscribe = lock.onHealth(onLockHealth);
     signal.addEventListener("abort", unsubscribe, { once: true });
     onLockHealth(lock.health());

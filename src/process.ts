@@ -4,6 +4,7 @@ import { configSecrets, loadConfig, type Config } from "./config.ts";
 import { createOperator, type OperatorOptions } from "./operator.ts";
 import {
   createHealth,
+  HEALTH_CHECKS,
   createLogger,
   createMetrics,
   createRedactor,
@@ -26,13 +27,13 @@ export async function runProcess(
   const loaded = loadConfig({ argv, env });
   switch (loaded.kind) {
     case "help":
-      process.stdout.write(`${loaded.text}\n`);
+      process.stdout.write(loaded.text);
       return 0;
     case "version":
       process.stdout.write(`${version}\n`);
       return 0;
     case "invalid":
-      process.stderr.write(`${loaded.text}\n`);
+      process.stderr.write(loaded.text);
       return 2;
     case "config":
       return run(loaded.config, loaded.warnings, seams);
@@ -50,7 +51,8 @@ async function run(config: Config, warnings: readonly string[], seams: Seams): P
   });
   for (const warning of warnings) log.warn(warning, { event: "Config" });
   const metrics = createMetrics({ version });
-  const health = createHealth();
+  // The server answers before the operator starts: no check may count as passed until it was made.
+  const health = createHealth({ pending: HEALTH_CHECKS });
   await using _server = await startServer({
     address: config.bindAddress,
     metrics,
