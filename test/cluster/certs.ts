@@ -31,6 +31,8 @@ export interface Certificates {
 const DAYS = "825";
 const CONFIG = "[req]\ndistinguished_name = dn\ndefault_md = sha256\n[dn]\n";
 
+const NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+
 async function openssl(args: readonly string[]): Promise<void> {
   try {
     await run("openssl", args);
@@ -65,10 +67,9 @@ export async function openCertificates(dir: string): Promise<Certificates> {
   const config = join(dir, "openssl.cnf");
   const ca = join(dir, "ca");
   const issued = new Map<string, Promise<KeyPair>>();
-  const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
   const make = async (base: string, extra: readonly string[]): Promise<KeyPair> => {
     const files = ["-keyout", `${base}.key`, "-out", `${base}.crt`, "-days", DAYS];
-    await openssl(["req", "-x509", "-config", config, ...newKey, ...files, ...extra]);
+    await openssl(["req", "-x509", "-config", config, ...NEW_KEY, ...files, ...extra]);
     return read(base);
   };
   const readOrMake = async (base: string, extra: readonly string[]): Promise<KeyPair> => {
@@ -110,4 +111,22 @@ export async function openCertificates(dir: string): Promise<Certificates> {
       return pair;
     },
   };
+}
+
+/** A new key and a request to sign a client certificate for it, both as PEM text. */
+export async function requestCertificate(
+  base: string,
+  subject: Subject,
+): Promise<{ request: string; key: string }> {
+  const config = `${base}.cnf`;
+  await writeFile(config, CONFIG);
+  const files = ["-keyout", `${base}.key`, "-out", `${base}.csr`];
+  const name = ["-subj", subjectName(subject)];
+  await openssl(["req", "-new", "-config", config, ...NEW_KEY, ...files, ...name]);
+  const [request, key] = await Promise.all(
+    ["csr", "key"].map((end) => readFile(`${base}.${end}`, "utf8")),
+  );
+  if (request === undefined || key === undefined)
+    throw new ClusterError("openssl wrote no request");
+  return { request, key };
 }

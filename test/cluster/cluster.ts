@@ -1,6 +1,8 @@
 import { ClusterError } from "./errors.ts";
 import { openControlPlaneMode, startControlPlaneMode } from "./mode-control-plane.ts";
+import { openExistingMode, openKindMode, startExistingMode, startKindMode } from "./mode-given.ts";
 import { openNodesMode, startNodesMode } from "./mode-nodes.ts";
+import { openSimulatedMode, startSimulatedMode } from "./mode-simulated.ts";
 import { loadRecord } from "./state.ts";
 import type { ClusterRecord } from "./state.ts";
 import type { ClusterOf, Mode, OptionsOf } from "./types.ts";
@@ -15,6 +17,9 @@ interface Driver<M extends Mode> {
 const DRIVERS: { readonly [M in Mode]: Driver<M> } = {
   "control-plane": { start: startControlPlaneMode, open: openControlPlaneMode },
   nodes: { start: startNodesMode, open: openNodesMode },
+  simulated: { start: startSimulatedMode, open: openSimulatedMode },
+  kind: { start: startKindMode, open: openKindMode },
+  existing: { start: startExistingMode, open: openExistingMode },
 };
 
 /**

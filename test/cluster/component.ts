@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ClusterError, codeOf } from "./errors.ts";
+import { searchPath } from "./paths.ts";
 import { CLUSTER_MARK, gone, identify, isAlive, killAll, signal, until } from "./proc.ts";
 import type { ProcessId } from "./proc.ts";
 import type { Component, Flags } from "./types.ts";
@@ -70,7 +71,7 @@ async function launch(dir: string, spec: ComponentSpec): Promise<ProcessId> {
   try {
     const child = spawn(command[0] ?? "", command.slice(1), {
       cwd: dir,
-      env: { ...process.env, ...spec.env, [CLUSTER_MARK]: dir },
+      env: { ...process.env, PATH: searchPath(), ...spec.env, [CLUSTER_MARK]: dir },
       stdio: ["ignore", log.fd, log.fd],
       // Its own session: Ctrl-C in the terminal goes to the owner, who ends the parts in their order.
       detached: true,

@@ -14,7 +14,13 @@ export async function writeKubeconfig(
     ca,
     user,
     pair,
-  }: { cluster: string; server: string; ca: string; user: string; pair: KeyPair },
+  }: {
+    cluster: string;
+    server: string;
+    ca: string;
+    user: string;
+    pair: Pick<KeyPair, "cert" | "key">;
+  },
 ): Promise<Kubeconfig> {
   const text = stringify({
     apiVersion: "v1",

@@ -28,6 +28,7 @@ export async function launch<T extends Cluster>(
 ): Promise<T> {
   await reap(log);
   const record = await claim({ ...wanted, name });
+  log(`starting cluster ${record.name}, mode ${record.mode}`);
   const guardian = await hireGuardian(record.name);
   const watched = guardian.id ? { ...record, guardian: guardian.id } : record;
   const stop = async (): Promise<void> => {

@@ -1,3 +1,3 @@
-import { guard } from "./guardian.ts";
+import { main } from "./cli.ts";
 
-if (process.argv[2] === "guard") await guard(process.argv[4] ?? "", process.stdin);
+process.exitCode = await main(process.argv.slice(2));

@@ -2,7 +2,7 @@ import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { ClusterError, codeOf } from "./errors.ts";
 import { withFileLock } from "./flock.ts";
-import { cacheDir } from "./paths.ts";
+import { cacheDir, searchPath } from "./paths.ts";
 import { run, RunError } from "./run.ts";
 
 /** A program that is not built from Go modules, with the Debian package that has it. */
@@ -29,11 +29,12 @@ const NODE_PROGRAMS: readonly Program[] = [
   { command: "ptp", package: "containernetworking-plugins", also: CNI_DIRS },
 ];
 
-const SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
-async function find({ command, also = [] }: Program): Promise<string | undefined> {
-  const path = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean);
-  for (const dir of [...path, ...SYSTEM_PATH, ...also]) {
+/** Absolute path of a program of this machine; undefined when it has none. */
+export async function findProgram(
+  command: string,
+  also: readonly string[] = [],
+): Promise<string | undefined> {
+  for (const dir of [...searchPath().split(delimiter), ...also]) {
     const file = join(dir, command);
     const found = await access(file, constants.X_OK).then(
       () => true,
@@ -43,6 +44,9 @@ async function find({ command, also = [] }: Program): Promise<string | undefined
   }
   return undefined;
 }
+
+const find = ({ command, also }: Program): Promise<string | undefined> =>
+  findProgram(command, also);
 
 async function missing(programs: readonly Program[]): Promise<Program[]> {
   const found = await Promise.all(programs.map(find));
@@ -54,7 +58,7 @@ const unique = (items: readonly string[]): string[] => [...new Set(items)];
 async function install(packages: readonly string[]): Promise<void> {
   const apt = (...args: string[]): Promise<string> =>
     run("apt-get", ["-o", "DPkg::Lock::Timeout=300", "-q", "-y", ...args], {
-      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+      env: { DEBIAN_FRONTEND: "noninteractive" },
     });
   try {
     await apt("update");

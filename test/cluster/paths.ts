@@ -40,3 +40,8 @@ export async function ensureRunDir(): Promise<void> {
   }
   await mkdir(clustersDir(), { recursive: true });
 }
+
+/** PATH with the folders of system programs, which `su` and some shells leave out. */
+export function searchPath(): string {
+  return [process.env["PATH"], "/usr/local/sbin", "/usr/sbin", "/sbin"].filter(Boolean).join(":");
+}

