@@ -7,8 +7,8 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { resourceType } from "../src/kube/index.ts";
 import { inParallel, nextMinute, until, watchJobs, type Seen } from "./lib/jobs.ts";
+import { cron, KINDS } from "./lib/cron.ts";
 import { setUp, type Setup } from "./lib/setup.ts";
 import { quantile, round } from "./lib/stats.ts";
 
@@ -36,32 +36,12 @@ const many = Number(flags.n);
 const rows: Row[] = [];
 const say = (text: string): void => void process.stderr.write(`[bench] ${text}\n`);
 
-const KINDS = {
-  ours: resourceType("lockedcron.io/v1alpha1", "LockedCronJob", "lockedcronjobs"),
-  native: resourceType("batch/v1", "CronJob", "cronjobs"),
-};
 const FAST_KCM = {
   "kube-api-qps": 500,
   "kube-api-burst": 1000,
   "concurrent-cron-job-syncs": 50,
   "concurrent-job-syncs": 20,
 };
-
-function cron(kind: keyof typeof KINDS, name: string, namespace: string, schedule: string) {
-  const template = {
-    spec: { restartPolicy: "Never", containers: [{ name: "c", image: "busybox" }] },
-  };
-  return {
-    apiVersion: KINDS[kind].apiVersion,
-    kind: KINDS[kind].kind,
-    metadata: { name, namespace },
-    spec: {
-      schedule,
-      concurrencyPolicy: "Allow",
-      jobTemplate: { spec: { suspend: true, template } },
-    },
-  };
-}
 
 function rowOf(name: string, n: number, due: number, seen: readonly Seen[]): Row {
   const delays = seen.map((s) => s.at - s.tick);
