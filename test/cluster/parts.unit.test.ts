@@ -1,6 +1,6 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { mkdtemp, mkdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { commandLine } from "./component.ts";
@@ -83,10 +83,14 @@ describe("reservations", () => {
     expect(await take(two, 1)).toEqual([1]);
   });
 
-  test("can be given back", async () => {
-    const holder = join(dir, "one");
-    expect(await take(holder, 1)).toEqual([1]);
-    await reserving((reservations) => reservations.giveBack(holder));
-    expect(await take(join(dir, "two"), 1)).toEqual([1]);
+  test("of a folder that is gone are forgotten", async () => {
+    const held = (): string[] =>
+      readdirSync(join(dir, `lockedcron-${userInfo().uid}-reserved`)).toSorted();
+    const [one, two] = [join(dir, "one"), join(dir, "two")];
+    await take(one, 1);
+    await take(two, 1);
+    await rm(one, { recursive: true });
+    await reserving((reservations) => reservations.prune());
+    expect(held()).toEqual(["lock", "port-3"]);
   });
 });

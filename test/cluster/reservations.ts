@@ -21,22 +21,18 @@ export interface Reservations {
     candidates: Iterable<number>,
     isFree: (candidate: number) => boolean | Promise<boolean>,
   ): Promise<number[]>;
-  /** Forgets what the folder `holder` has. */
-  giveBack(holder: string): Promise<void>;
+  /** Forgets what folders held that are gone. */
+  prune(): Promise<void>;
 }
 
 /** Runs `body` while no other process reserves. The folders of new holders must be there when it ends. */
 export async function reserving<T>(body: (reservations: Reservations) => Promise<T>): Promise<T> {
   await mkdir(folder(), { recursive: true, mode: 0o700 });
-  return withFileLock(join(folder(), "lock"), () => body({ take, giveBack }));
-}
-
-async function holderOf(file: string): Promise<string | undefined> {
-  return readFile(file, "utf8").catch(() => undefined);
+  return withFileLock(join(folder(), "lock"), () => body({ take, prune }));
 }
 
 async function isHeld(file: string): Promise<boolean> {
-  const holder = await holderOf(file);
+  const holder = await readFile(file, "utf8").catch(() => undefined);
   return holder !== undefined && existsSync(holder);
 }
 
@@ -52,9 +48,9 @@ const take: Reservations["take"] = async (kind, holder, count, candidates, isFre
   return taken;
 };
 
-const giveBack: Reservations["giveBack"] = async (holder) => {
+const prune: Reservations["prune"] = async () => {
   for (const name of await readdir(folder())) {
     const file = join(folder(), name);
-    if ((await holderOf(file)) === holder) await rm(file);
+    if (name !== "lock" && !(await isHeld(file))) await rm(file);
   }
 };

@@ -125,7 +125,7 @@ export async function removeCluster(name: string): Promise<void> {
     for (let left = processesOf(dir); left.length > 0; left = processesOf(dir)) await killAll(left);
     await releaseHost(dir, record.host);
     await rm(dir, { recursive: true, force: true });
-    await reserving((reservations) => reservations.giveBack(dir));
+    await reserving((reservations) => reservations.prune());
   });
 }
 

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll } from "vitest";
 import { identify } from "./proc.ts";
 import type { ProcessId } from "./proc.ts";
+import { listRecords, removeCluster } from "./state.ts";
 
 /** Gives this test file a run folder of its own: what it crashes and reaps is only its own, and so is what it counts. */
 export function useOwnRunDir(): void {
@@ -17,6 +18,8 @@ export function useOwnRunDir(): void {
     process.env["LOCKEDCRON_RUN"] = home;
   });
   afterAll(async () => {
+    // What a failed test left.
+    for (const { name } of await listRecords()) await removeCluster(name);
     if (before === undefined) delete process.env["LOCKEDCRON_RUN"];
     else process.env["LOCKEDCRON_RUN"] = before;
     await rm(home, { recursive: true, force: true });
