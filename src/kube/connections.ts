@@ -5,10 +5,11 @@ import type { ConnectionOptions } from "node:tls";
 import type { Credentials } from "./credentials.ts";
 
 /**
- * The connections to the API server: one pool for calls, one for watches, so that a burst of events never stands in
- * the way of a write, and a reset of one does not take the other along. Over HTTP/2 each pool is a single connection
- * (an undici pool opens more only when the server refuses HTTP/2, as some proxies do, or when all streams are in use).
- * Why HTTP/2: docs/adr/0005-kube-transport.md.
+ * The connections to the API server, in two lanes, so that a burst of events never stands in the way of a write.
+ *
+ * Calls go over HTTP/1.1, one at a time on each of a few dozen connections that are kept: a connection that breaks takes
+ * one call along, and nothing between us and the wire sends a call twice. Watches share one HTTP/2 connection, whose
+ * pings find a black hole. The measurements and the defect of node:http2 behind this: docs/adr/0005-kube-transport.md.
  */
 export type Lane = "calls" | "watches";
 
@@ -22,20 +23,44 @@ export interface Connections {
  * An unanswered ping ends the connection at the next one, so a connection through which nothing comes any more is found
  * within two intervals. TCP alone never tells: nothing is being sent on a watch.
  */
-export const PING_INTERVAL_MS = 5000;
+const PING_INTERVAL_MS = 5000;
 
-/** undici closes an idle connection after 4 s by default: a minute's tick would begin with a TLS handshake. */
-const KEEP_ALIVE_MS = 600_000;
-/** Over HTTP/1.1 we must be the first to close: the API server does so after 90 s, maybe while we are writing. */
-const KEEP_ALIVE_MAX_MS = 60_000;
+/**
+ * An idle connection is probed after this time, and given up after ten more seconds without an answer (Linux, libuv's
+ * interval and count). It also keeps load balancers from forgetting the connection.
+ */
+const TCP_KEEP_ALIVE_MS = 5000;
+
+/**
+ * Longer than a minute, so that the next minute's ticks find the connections of the last; shorter than the 90 s after
+ * which the API server closes one, maybe while we are writing to it.
+ */
+const IDLE_CALLS_MS = 80_000;
+const IDLE_WATCHES_MS = 600_000;
 const CONNECT_TIMEOUT_MS = 5000;
-const MAX_CONNECTIONS = 64;
 
 type Lanes = Record<Lane, Dispatcher>;
 
-export function createConnections(): Connections {
+export function createConnections(maxCalls: number): Connections {
   let current: { identity: string; lanes: Lanes } | undefined;
   const retired = new Set<Dispatcher>();
+
+  function open(credentials: Credentials): Lanes {
+    return {
+      calls: openLane(credentials, {
+        connections: maxCalls,
+        allowH2: false,
+        keepAliveTimeout: IDLE_CALLS_MS,
+      }),
+      watches: openLane(credentials, {
+        // Of use only to a server that refuses HTTP/2, where each watch takes a connection.
+        connections: 64,
+        allowH2: true,
+        keepAliveTimeout: IDLE_WATCHES_MS,
+        h2Options: { pingInterval: PING_INTERVAL_MS, maxConcurrentStreams: 100 },
+      }),
+    };
+  }
 
   function retire(lanes: Lanes): void {
     for (const dispatcher of Object.values(lanes)) {
@@ -49,49 +74,34 @@ export function createConnections(): Connections {
     lane(credentials, lane) {
       if (current?.identity !== credentials.identity) {
         if (current !== undefined) retire(current.lanes);
-        current = { identity: credentials.identity, lanes: openLanes(credentials) };
+        current = { identity: credentials.identity, lanes: open(credentials) };
       }
       return current.lanes[lane];
     },
     async destroy() {
-      const open = [...retired, ...Object.values(current?.lanes ?? {})];
+      const all = [...retired, ...Object.values(current?.lanes ?? {})];
       current = undefined;
-      await Promise.all(open.map((dispatcher) => dispatcher.destroy()));
+      await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
     },
   };
 }
 
-function openLanes(credentials: Credentials): Lanes {
-  const open = credentials.proxy === undefined ? openPool : openProxied;
-  return { calls: open(credentials), watches: open(credentials) };
-}
-
-function openPool({ origin, tls }: Credentials): Dispatcher {
-  const plain = origin.startsWith("http:");
-  return new Pool(origin, {
-    connections: MAX_CONNECTIONS,
-    connect: connectOptions({ ...tls, keepAlive: true, preferH2: true }),
-    keepAliveTimeout: plain ? KEEP_ALIVE_MAX_MS : KEEP_ALIVE_MS,
-    allowH2: !plain,
-    // A pipelined write would wait behind somebody else's answer, and be lost with it.
-    pipelining: 1,
-    h2Options: { pingInterval: PING_INTERVAL_MS, maxConcurrentStreams: 100 },
-  });
-}
-
-function openProxied({ proxy, tls }: Credentials): Dispatcher {
-  return new ProxyAgent({
-    uri: proxy as string,
-    requestTls: connectOptions({ ...tls, preferH2: true }),
-    connect: connectOptions({ keepAlive: true }),
-    connections: MAX_CONNECTIONS,
-    keepAliveTimeout: KEEP_ALIVE_MAX_MS,
-    pipelining: 1,
-    h2Options: { pingInterval: PING_INTERVAL_MS, maxConcurrentStreams: 100 },
-  });
+function openLane({ origin, tls, proxy }: Credentials, options: Pool.Options): Dispatcher {
+  // A pipelined write would wait behind somebody else's answer, and be lost with it.
+  const lane = { ...options, pipelining: 1 };
+  const server = connectOptions({ ...tls, preferH2: options.allowH2 === true });
+  if (proxy === undefined) return new Pool(origin, { ...lane, connect: server });
+  return new ProxyAgent({ ...lane, uri: proxy, requestTls: server, connect: connectOptions({}) });
 }
 
 /** undici's type allows no undefined where Node's TLS options have it. */
-function connectOptions(options: ConnectionOptions & { keepAlive?: boolean; preferH2?: boolean }) {
-  return { ...options, timeout: CONNECT_TIMEOUT_MS } as buildConnector.BuildOptions;
+function connectOptions(
+  tls: ConnectionOptions & { preferH2?: boolean },
+): buildConnector.BuildOptions {
+  return {
+    ...tls,
+    timeout: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+  } as buildConnector.BuildOptions;
 }

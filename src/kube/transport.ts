@@ -46,7 +46,7 @@ const READ_BACKOFF = { baseMs: 100, maxMs: 2000 };
 
 export function createTransport(options: TransportOptions): Transport {
   const { credentials, clock, timers, random } = options;
-  const connections = createConnections();
+  const connections = createConnections(options.maxInFlight);
   const gate: Gate = createGate(options.maxInFlight);
   let disposed = false;
 
