@@ -1,0 +1,37 @@
+import { misuse, type Command, type ExitCode, type Io } from "./command.ts";
+
+/** Commands are loaded when they are called: `next` must not wait for the Kubernetes client. */
+const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<Command> }>> = {
+  next: {
+    summary: "print when a schedule fires",
+    load: async () => (await import("./next.ts")).next,
+  },
+};
+
+function usage(): string {
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const list = Object.entries(COMMANDS).map(
+    ([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`,
+  );
+  return `Usage: lockedcron COMMAND [options]\n\n${list.join("\n")}\n\nlockedcron COMMAND --help tells more.\n`;
+}
+
+/** Runs the command that the first word names. Never throws for what a user can write. */
+export async function runCli(argv: readonly string[], io: Io): Promise<ExitCode> {
+  const [name, ...rest] = argv;
+  if (name === "--help" || name === "-h" || name === "help") {
+    await io.out(usage());
+    return 0;
+  }
+  if (name === undefined) {
+    io.error(usage());
+    return 2;
+  }
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (command === undefined) {
+    return misuse(io, "", [
+      `${JSON.stringify(name)}: no such command; there are ${Object.keys(COMMANDS).join(", ")}`,
+    ]);
+  }
+  return (await command.load()).run(rest, io);
+}
