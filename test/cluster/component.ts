@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ClusterError, codeOf } from "./errors.ts";
+import { ClusterError, codeOf, messageOf } from "./errors.ts";
 import { searchPath } from "./paths.ts";
 import { CLUSTER_MARK, gone, identify, isAlive, killAll, signal, until } from "./proc.ts";
 import type { ProcessId } from "./proc.ts";
@@ -115,13 +115,16 @@ export function openComponent(
     const spec = { ...before, flags: { ...before.flags, ...flags } };
     const id = await launch(dir, spec);
     await save(spec, id);
-    await until(`${name} ready`, timeoutMs, async () => {
-      if (isAlive(id)) return ready();
+    try {
+      await until(`${name} ready`, timeoutMs, async () => {
+        if (isAlive(id)) return ready();
+        throw new ClusterError(`${name} ended while starting`);
+      });
+    } catch (error) {
+      // A start that fails takes its folder away: say here what the log would have told.
       const log = await lastLines(logFile(dir, name), 15);
-      throw new ClusterError(
-        `${name} ended while starting; the end of ${logFile(dir, name)}:\n${log}`,
-      );
-    });
+      throw new ClusterError(`${messageOf(error)}; the end of its log:\n${log}`);
+    }
   };
   const end = async (how: NodeJS.Signals): Promise<void> => {
     const id = current();

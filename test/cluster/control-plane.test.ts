@@ -137,3 +137,11 @@ test("the next start removes what a crash left when the guardian died as well", 
   expect(existsSync(clusterDir(name))).toBe(false);
   expect(next.apiServer.pid).toBeDefined();
 });
+
+test("a server that cannot start is named, with the end of its log, and nothing is left", async () => {
+  const wrong = { apiServer: { "no-such-flag": 1 } };
+  await expect(startCluster({ mode: "control-plane", flags: wrong })).rejects.toThrow(
+    /^kube-apiserver ended while starting; the end of its log:[^]*unknown flag: --no-such-flag/,
+  );
+  expect(await listRecords()).toEqual([]);
+});

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdir, readFile, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
-
 import type { ControlPlane, ControlPlanePlace } from "./control-plane.ts";
 import { hireGuardian } from "./guardian.ts";
 import { writeKubeconfig } from "./kubeconfig.ts";

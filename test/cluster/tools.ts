@@ -1,11 +1,10 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmod, mkdir, readFile, rename, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { ClusterError, codeOf } from "./errors.ts";
 import { withFileLock } from "./flock.ts";
 import { cacheDir } from "./paths.ts";
-import { run, RunError } from "./run.ts";
+import { reasonOf, run } from "./run.ts";
 
 /** Where a binary comes from: a folder of `tools/` (one pinned go.mod per family) and a package of its tool list. */
 interface Source {
@@ -127,7 +126,7 @@ async function checkGo(family: string): Promise<void> {
   try {
     found = (await run("go", ["env", "GOVERSION"], { cwd: familyDir(family) })).trim();
   } catch (error) {
-    const why = codeOf(error) === "ENOENT" ? "go is not installed" : messageOfGo(error);
+    const why = codeOf(error) === "ENOENT" ? "go is not installed" : lastLines(error, 1);
     throw new ClusterError(`the test cluster is built from Go modules, but ${why}.\n${wayOut}`);
   }
   const [major = 0, minor = 0] = found.replace(/^go/, "").split(".").map(Number);
@@ -139,41 +138,23 @@ async function checkGo(family: string): Promise<void> {
   }
 }
 
-function messageOfGo(error: unknown): string {
-  return error instanceof RunError
-    ? (error.stderr.trim().split("\n").at(-1) ?? "go failed")
-    : String(error);
-}
+const lastLines = (error: unknown, count: number): string =>
+  reasonOf(error).split("\n").slice(-count).join("\n");
 
-async function build(recipe: Recipe): Promise<void> {
-  const from: Source = SOURCES[recipe.tool];
-  const dir = join(recipe.file, "..");
-  await mkdir(dir, { recursive: true });
-  const half = `${recipe.file}.${process.pid}.part`;
-  const child = spawn(
-    "go",
-    ["build", "-trimpath", "-buildvcs=false", "-ldflags", recipe.ldflags, "-o", half, from.package],
-    {
-      cwd: familyDir(from.family),
-      env: { ...process.env, CGO_ENABLED: "0" },
-      stdio: ["ignore", "pipe", "pipe"],
-    },
-  );
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
-  }
-  const code = await new Promise((resolve, reject) =>
-    child.on("error", reject).on("close", resolve),
-  );
-  if (code !== 0) {
-    await rm(half, { force: true });
-    throw new ClusterError(
-      `building ${recipe.tool} ${recipe.version} failed:\n${output.trim().split("\n").slice(-15).join("\n")}`,
-    );
-  }
-  await chmod(half, 0o755);
-  await rename(half, recipe.file); // atomic: a reader sees the whole binary or none
+/** Builds into the cache. Only under the tool's lock. */
+async function build({ tool, version, ldflags, file }: Recipe): Promise<void> {
+  const from: Source = SOURCES[tool];
+  const half = `${file}.part`;
+  await rm(dirname(file), { recursive: true, force: true }); // what an interrupted build left
+  await mkdir(dirname(file), { recursive: true });
+  const flags = ["-trimpath", "-buildvcs=false", "-ldflags", ldflags];
+  await run("go", ["build", ...flags, "-o", half, from.package], {
+    cwd: familyDir(from.family),
+    env: { CGO_ENABLED: "0", GOWORK: "off" },
+  }).catch((error: unknown) => {
+    throw new ClusterError(`building ${tool} ${version} failed:\n${lastLines(error, 15)}`);
+  });
+  await rename(half, file); // atomic: a reader sees the whole binary or none
 }
 
 async function ensure(tool: Tool, log: (line: string) => void): Promise<string> {
