@@ -4,7 +4,6 @@
  */
 import type { Key } from "../api/names.ts";
 import type { Clock, Timers } from "../clock.ts";
-import { hasUnsettled } from "../domain/ledger.ts";
 import type { LockBackend } from "../domain/status.ts";
 import type { KubeClient, ReflectorHealth } from "../kube/index.ts";
 import { createAgenda } from "./agenda.ts";
@@ -84,6 +83,7 @@ export function createController(o: ControllerOptions): Controller {
   const agenda = createAgenda();
   let dueAtOnce = 1;
   let started = false;
+  let stopping = false;
   let pulseAt = clock.now();
   let pulse: { stop(): Promise<void> } | undefined;
 
@@ -177,6 +177,7 @@ export function createController(o: ControllerOptions): Controller {
     rankDelayMs: o.rankDelayMs,
     dueAtOnce: () => dueAtOnce,
     onSettled: (key) => statusQueue.addAfter(key, STATUS_DELAY_MS),
+    stopping: () => stopping,
   });
   const queue = createWorkQueue({
     reconcile: reconciler.reconcile,
@@ -251,13 +252,15 @@ export function createController(o: ControllerOptions): Controller {
     },
     async stop(graceMs) {
       started = false;
+      stopping = true;
       await pulse?.stop();
       const until = clock.monotonic() + graceMs;
       const unfinished = await queue.drain(graceMs);
+      await endLaunches(until);
       await statusQueue.drain(Math.max(0, until - clock.monotonic()));
       await watchdog[Symbol.asyncDispose]();
       // ORDER: a process that has left an attempt unsettled keeps its Lease: only by it can its death be proven.
-      if (hasOwnUnsettled()) await membership[Symbol.asyncDispose]();
+      if (withOwnAttempts().length > 0) await membership[Symbol.asyncDispose]();
       else await membership.resign();
       await caches[Symbol.asyncDispose]();
       return { unfinished };
@@ -274,15 +277,23 @@ export function createController(o: ControllerOptions): Controller {
     }),
   };
 
-  function hasOwnUnsettled(): boolean {
-    for (const key of ledgers.withRuns()) {
+  /** Launches that were between two steps when the queue was drained. */
+  async function endLaunches(until: number): Promise<void> {
+    const deadline = Promise.withResolvers<void>();
+    const callOff = timers.after(Math.max(0, until - clock.monotonic()), deadline.resolve);
+    const work = withOwnAttempts().map((key) => reconciler.reconcile(key));
+    await Promise.race([Promise.allSettled(work), deadline.promise]);
+    callOff();
+  }
+
+  /** Keys of runs with an attempt of this process that is not settled. */
+  function withOwnAttempts(): Key[] {
+    return [...ledgers.withRuns()].filter((key) => {
       const contents = ledgers.cached(key)?.contents;
-      if (contents?.state !== "present") continue;
-      const mine = contents.ledger.runs.some(
-        (r) => hasUnsettled(r) && r.attempts.some((a) => a.by === o.process && !a.settled),
+      if (contents?.state !== "present") return false;
+      return contents.ledger.runs.some((r) =>
+        r.attempts.some((a) => a.by === o.process && !a.settled),
       );
-      if (mine) return true;
-    }
-    return false;
+    });
   }
 }

@@ -30,6 +30,8 @@ export interface ReconcilerOptions {
   agenda: { set(key: Key, at: number): void; delete(key: Key): void };
   /** Called when there is nothing more to do now: the status may have changed. */
   onSettled(key: Key): void;
+  /** The replica is going: only what it has begun is brought to its end. */
+  stopping?: () => boolean;
 }
 
 export interface Reconciler {
@@ -38,6 +40,15 @@ export interface Reconciler {
 
 /** Steps of one reconcile; a run needs five from due to started, so more than this means going round in circles. */
 const MAX_STEPS = 12;
+/** What ends a launch that was begun, and begins none. */
+const ENDS_A_LAUNCH: readonly Decision["do"][] = [
+  "send",
+  "recordStarted",
+  "settle",
+  "dropFinalizer",
+  "finish",
+  "close",
+];
 /** Instants nearer than this are left to the work queue's own timer, others to the pulse. */
 const SOON_MS = 1_000;
 
@@ -130,9 +141,12 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         }
         decision = history;
       }
+      const stopping = o.stopping?.() === true;
+      if (stopping && !ENDS_A_LAUNCH.includes(decision.do)) return done();
       const result = await step(world, decision);
       if (result.next === "retry") return retry(result.error);
       if (result.next === "again") {
+        if (stopping && result.at <= c.clock.now()) continue;
         o.onSettled(key);
         return again(Math.min(result.at, decision.at ?? Infinity));
       }
