@@ -29,12 +29,19 @@ export interface CallFault {
 export interface Faults {
   steps?: StepFault[];
   calls?: CallFault[];
+  /** How long a request of the dead may be on its way, ms, instead of two minutes. */
+  requestBoundMs?: number;
 }
 
 export const FAULTS_VARIABLE = "TEST_FAULTS";
 
 export function faultSeams(faults: Faults): Seams {
-  return { onStep: stepHook(faults.steps ?? []), wrapClient: wrapper(faults.calls ?? []) };
+  const { steps = [], calls = [], requestBoundMs } = faults;
+  return {
+    onStep: stepHook(steps),
+    wrapClient: wrapper(calls),
+    ...(requestBoundMs === undefined ? {} : { requestBoundMs }),
+  };
 }
 
 function say(fields: Record<string, unknown>): void {

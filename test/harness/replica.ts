@@ -1,6 +1,8 @@
 /** Replicas of the operator as real processes: started, watched by their log lines, killed, paused, stopped. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createInterface } from "node:readline";
 import { freePort } from "../redis/server.ts";
@@ -59,6 +61,7 @@ export interface Replica extends AsyncDisposable {
 /** The shell kills the replica when our end of its input closes: a test run that is SIGKILLed leaves nothing behind. */
 const GUARD =
   'exec 3<&0; "$@" </dev/null & pid=$!; echo "{\\"pid\\":$pid}"; (cat <&3 >/dev/null; kill -KILL "$pid" 2>/dev/null) & wait "$pid"';
+const COMPILE_CACHE = join(tmpdir(), "lockedcron-compile-cache");
 const NODE = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url));
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const FAULTY_MAIN = fileURLToPath(new URL("faulty-main.ts", import.meta.url));
@@ -76,6 +79,8 @@ export async function startReplica(o: ReplicaOptions): Promise<Replica> {
     ...(o.flags ?? []),
   ];
   const env = {
+    // Compiled code is kept for the next replica: it halves the time to start.
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
     ...process.env,
     ...o.env,
     ...(o.faults === undefined ? {} : { [FAULTS_VARIABLE]: JSON.stringify(o.faults) }),
