@@ -105,15 +105,18 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
           accept: acceptOf(METADATA_LIST, list.metadataOnly),
         },
         list,
-      )) as Page<T>;
+      )) as Page<T> | null | undefined;
+      const version = page?.metadata?.resourceVersion ?? "";
+      // ORDER: looked at before the items. Taken for a list, a strange answer would delete everything that is known.
+      if (page?.items === undefined || version === "") {
+        throw badAnswer(`list ${type.plural}`, "the server's answer is no list");
+      }
       for (const item of page.items ?? []) {
         const object = named(type, item);
         items.push(list.map === undefined ? object : list.map(object));
       }
       next = page.metadata?.continue;
-      if (next === undefined || next === "") {
-        return { items, resourceVersion: page.metadata?.resourceVersion ?? "" };
-      }
+      if (next === undefined || next === "") return { items, resourceVersion: version };
     }
   }
 
@@ -121,7 +124,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     async get(type, key, get = {}) {
       const accept = acceptOf(METADATA_ONLY, get.metadataOnly);
       const object = await call({ verb: "get", type, key, method: "GET", accept }, get);
-      return named(type, object as never);
+      return named(type, object);
     },
     async list(type, list = {}) {
       for (let begun = 1; ; begun++) {
@@ -138,18 +141,10 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       if (type.namespaced && namespace === undefined) {
         throw new TypeError(`create ${type.plural} ${name}: metadata.namespace is missing`);
       }
-      return (await call(
-        {
-          verb: "create",
-          type,
-          key: { namespace },
-          name,
-          method: "POST",
-          body: object,
-          query: queryOfWrite(write),
-        },
-        write,
-      )) as typeof object;
+      const body = named(type, object);
+      const query = queryOfWrite(write);
+      const what = { verb: "create", type, key: { namespace }, name, method: "POST", body, query };
+      return named(type, await call(what, write));
     },
     async update(type, object, write = {}) {
       const { namespace, name = "", resourceVersion = "" } = object.metadata;
@@ -157,31 +152,21 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         throw new TypeError(`update ${type.plural} ${name}: metadata.resourceVersion is missing`);
       }
       const { subresource } = write;
+      const body = named(type, object);
       const query = queryOfWrite(write);
       const key = { namespace, name };
-      return (await call(
-        { verb: "update", type, key, subresource, method: "PUT", body: object, query },
-        write,
-      )) as typeof object;
+      const what = { verb: "update", type, key, subresource, method: "PUT", body, query };
+      return named(type, await call(what, write));
     },
     async patch(type, key, patch, write = {}) {
       const query: Query = queryOfWrite(write);
       if (patch.type === "apply" && patch.force === true) query["force"] = "true";
-      const contentType = PATCH_TYPE[patch.type];
       const { subresource } = write;
-      return (await call(
-        {
-          verb: "patch",
-          type,
-          key,
-          subresource,
-          method: "PATCH",
-          body: patch.body,
-          query,
-          contentType,
-        },
-        write,
-      )) as never;
+      const how = { method: "PATCH", contentType: PATCH_TYPE[patch.type], body: patch.body };
+      return named(
+        type,
+        await call({ verb: "patch", type, key, subresource, query, ...how }, write),
+      );
     },
     async delete(type, key, remove = {}) {
       const { preconditions, propagationPolicy, gracePeriodSeconds, dryRun } = remove;
@@ -219,7 +204,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
           silenceMs,
           ...(onOpen === undefined ? {} : { onOpen }),
           onEvent: ({ type: change, object }) =>
-            onEvent({ type: change, object: named(type, object as never) }),
+            onEvent({ type: change, object: named(type, object) }),
         },
         { clock, timers },
       );
@@ -274,15 +259,15 @@ function acceptOf(partial: string, metadataOnly: boolean | undefined): string {
 }
 
 /** The items of a list carry no apiVersion and kind, and metadata alone comes under a kind of its own. */
-function named<T extends KubeObject>(type: ResourceType<T>, object: T): T {
-  if (typeof object?.metadata !== "object") {
-    throw new KubeError({
-      action: `read ${type.plural}`,
-      status: 200,
-      reason: TransportReason.BadAnswer,
-      message: "the server's answer is no Kubernetes object",
-      outcome: "unknown",
-    });
+function named<T extends KubeObject>(type: ResourceType<T>, answer: unknown): T {
+  const object = answer as T | null | undefined;
+  if (typeof object?.metadata !== "object" || object.metadata === null) {
+    throw badAnswer(`read ${type.plural}`, "the server's answer is no Kubernetes object");
   }
   return { ...object, apiVersion: type.apiVersion, kind: type.kind };
+}
+
+function badAnswer(action: string, message: string): KubeError {
+  const reason = TransportReason.BadAnswer;
+  return new KubeError({ action, status: 200, reason, message, outcome: "unknown" });
 }
