@@ -224,6 +224,7 @@ export function createController(o: ControllerOptions): Controller {
     clock,
     timers,
     replica: o.replica,
+    process: o.process,
   });
 
   /** The ticks that this replica is first in line for go first: the others may never need us. */

@@ -1,7 +1,10 @@
 /**
  * Keeps the locks of live runs. A run is live as long as the ledger says so, and it leaves the ledger only on live
- * evidence that its Job is over and its pods are gone; so whoever reads the ledger may renew, and for each run the
- * replica that ranks first does. The others need not know: when it dies they rank first.
+ * evidence that its Job is over and its pods are gone; so whoever reads the ledger may renew.
+ *
+ * The replica that ranks first renews each third of the lease, and so does the one that launched, which knows of the run
+ * first. The others renew each half of it as well: a replica that died a moment ago ranks first until its membership runs
+ * out, which may take longer than the lease. A renewal too many costs one call per node and round, for all runs together.
  */
 import { EventReason } from "../api/reasons.ts";
 import type { Key } from "../api/names.ts";
@@ -20,6 +23,8 @@ export interface WatchdogOptions {
   clock: Clock;
   timers: Timers;
   replica: string;
+  /** `<replica>/<nonce>`. */
+  process: string;
   /** How often to look for locks to renew, ms. */
   intervalMs?: number;
 }
@@ -28,7 +33,7 @@ export interface Watchdog extends AsyncDisposable {
   start(): void;
   /** One round: renews everything that is due. */
   round(): Promise<void>;
-  /** Locks that this replica renews. */
+  /** Locks that this replica renews as the first in line. */
   held(): number;
 }
 
@@ -36,14 +41,23 @@ interface Held {
   key: Key;
   run: Run;
   leaseMs: number;
+  first: boolean;
+}
+
+interface Renewal {
+  /** Monotonic, ms. */
+  at: number;
+  first: boolean;
 }
 
 const DEFAULT_LEASE_SECONDS = 30;
+/** A run that this replica has just learnt of is left to the ranks before it for so long, per rank, ms. */
+const HEAD_START_MS = 1_000;
 
 export function createWatchdog(o: WatchdogOptions): Watchdog {
   const intervalMs = o.intervalMs ?? 1_000;
-  /** runId -> monotonic time of the next renewal. */
-  const nextRenewal = new Map<string, number>();
+  /** By run id: the next one. */
+  const renewals = new Map<string, Renewal>();
   let cancel: (() => void) | undefined;
   let stopped = false;
 
@@ -53,20 +67,25 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     const entries: Held[] = [];
     const ours = new Set<string>();
     for (const key of o.ledgers.withRuns()) {
-      if (rankOf(o.replica, members, key) > 0) continue;
+      const rank = rankOf(o.replica, members, key);
       const contents = o.ledgers.cached(key)?.contents;
       if (contents?.state !== "present") continue;
       const leaseSeconds = o.owners.cached(key)?.spec.lock?.leaseSeconds ?? DEFAULT_LEASE_SECONDS;
+      const leaseMs = leaseSeconds * 1000;
       for (const run of contents.ledger.runs) {
         ours.add(run.runId);
         // Before its Job exists a run has only the short lease of its election; the launch itself takes care of that.
         if (run.jobUID === undefined || run.ended === true || run.lockKey === "") continue;
-        if ((nextRenewal.get(run.runId) ?? 0) > now) continue;
-        nextRenewal.set(run.runId, now + (leaseSeconds * 1000) / 3);
-        entries.push({ key, run, leaseMs: leaseSeconds * 1000 });
+        const launched = run.attempts.at(-1)?.by === o.process;
+        const first = rank === 0 || launched;
+        const at = renewals.get(run.runId)?.at ?? (first ? now : now + rank * HEAD_START_MS);
+        renewals.set(run.runId, { at, first });
+        if (at > now) continue;
+        renewals.set(run.runId, { at: now + leaseMs / (first ? 3 : 2), first });
+        entries.push({ key, run, leaseMs, first });
       }
     }
-    for (const runId of nextRenewal.keys()) if (!ours.has(runId)) nextRenewal.delete(runId);
+    for (const runId of renewals.keys()) if (!ours.has(runId)) renewals.delete(runId);
     return entries;
   }
 
@@ -83,7 +102,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       counts[result]++;
       if (result === "lost") lost.push(entry);
       // Unknown: the lock may still be there, so try again with the next round rather than a third of a lease later.
-      if (result !== "renewed") nextRenewal.delete(entry.run.runId);
+      if (result !== "renewed") renewals.delete(entry.run.runId);
     });
     for (const outcome of ["renewed", "lost", "noQuorum"] as const) {
       if (counts[outcome] > 0) o.observe.lockRenewal({ outcome, count: counts[outcome] });
@@ -92,7 +111,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
   }
 
   /** A lock that a majority has lost (restarted, wiped): the run lives, so it is taken anew if nobody else has it. */
-  async function regain({ key, run, leaseMs }: Held): Promise<void> {
+  async function regain({ key, run, leaseMs, first }: Held): Promise<void> {
     // ORDER: the run may just have ended and its lock been released; only the ledger as it is now says that it lives.
     const live = await o.ledgers.read(key).catch(() => undefined);
     const contents = live?.contents;
@@ -101,12 +120,12 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     if (current?.jobUID === undefined || current.ended === true) return;
     const { outcome } = await o.locks.tryAcquire(run.lockKey, run.lockValue, leaseMs);
     if (outcome === "won") {
-      nextRenewal.set(run.runId, o.clock.monotonic() + leaseMs / 3);
+      renewals.set(run.runId, { at: o.clock.monotonic() + leaseMs / (first ? 3 : 2), first });
       o.observe.lockRenewal({ outcome: "regained", count: 1 });
       return;
     }
     const owner = o.owners.cached(key);
-    if (outcome === "held" && owner !== undefined) {
+    if (outcome === "held" && owner !== undefined && first) {
       o.events.event(
         owner,
         "Warning",
@@ -129,7 +148,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       void loop();
     },
     round,
-    held: () => nextRenewal.size,
+    held: () => [...renewals.values()].filter(({ first }) => first).length,
     async [Symbol.asyncDispose]() {
       stopped = true;
       cancel?.();
