@@ -3,7 +3,6 @@
  * decides anything.
  */
 import { randomBytes } from "node:crypto";
-import { KubeConfig } from "@kubernetes/client-node";
 import { systemClock, systemTimers } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { createController, type Controller } from "./controller/controller.ts";
@@ -12,6 +11,7 @@ import {
   createEventRecorder,
   createKubeClient,
   isKubeError,
+  loadKubeConfig,
   namespaces,
   type KubeClient,
 } from "./kube/index.ts";
@@ -53,7 +53,7 @@ export function createOperator(o: OperatorOptions): Operator {
   // ORDER: the nonce makes the process unique before it writes anything; a restarted replica is another process.
   const process = `${config.replica}/${randomBytes(6).toString("hex")}`;
   const plain = createKubeClient({
-    config: () => kubeConfig(config),
+    config: () => loadKubeConfig({ file: config.kubeconfig, context: config.context }),
     userAgent: "lockedcron",
     onCall: (call) =>
       metrics.kubeRequest({
@@ -170,14 +170,6 @@ export function createOperator(o: OperatorOptions): Operator {
   }
 
   return { start, stop };
-}
-
-function kubeConfig(config: Config): KubeConfig {
-  const loaded = new KubeConfig();
-  if (config.kubeconfig === undefined) loaded.loadFromDefault();
-  else loaded.loadFromFile(config.kubeconfig);
-  if (config.context !== undefined) loaded.setCurrentContext(config.context);
-  return loaded;
 }
 
 /** Clusters that share a Redis are told apart by the uid of their kube-system. Without an API server: waits for it. */

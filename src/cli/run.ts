@@ -6,6 +6,10 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "print when a schedule fires",
     load: async () => (await import("./next.ts")).next,
   },
+  "release-finalizers": {
+    summary: "let go of what a removed operator has left behind",
+    load: async () => (await import("./release-finalizers.ts")).releaseFinalizers,
+  },
 };
 
 function usage(): string {

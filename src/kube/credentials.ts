@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { AgentOptions, RequestOptions } from "node:https";
 import type { ConnectionOptions } from "node:tls";
 
@@ -29,10 +30,28 @@ export interface CredentialSource {
   refused(credentials: Credentials): void;
 }
 
-/** $KUBECONFIG, then ~/.kube/config, then the service account of the pod. */
-export function loadKubeConfig(): KubeConfig {
+/**
+ * The file, or else $KUBECONFIG, ~/.kube/config, the service account of the pod.
+ * @throws Error when the file cannot be read or has no such context
+ */
+export function loadKubeConfig(
+  from: { file?: string | undefined; context?: string | undefined } = {},
+): KubeConfig {
   const config = new KubeConfig();
-  config.loadFromDefault();
+  if (from.file === undefined) config.loadFromDefault();
+  else config.loadFromFile(from.file);
+  // What client-node makes up when it finds nothing; nobody serves there without TLS any more.
+  if (config.getCurrentCluster()?.server === "http://localhost:8080") {
+    throw new Error(
+      "no cluster: set KUBECONFIG, have a ~/.kube/config, or run in a pod with a service account",
+    );
+  }
+  if (from.context !== undefined) {
+    if (!config.getContexts().some(({ name }) => name === from.context)) {
+      throw new Error(`the kubeconfig has no context "${from.context}"`);
+    }
+    config.setCurrentContext(from.context);
+  }
   return config;
 }
 
@@ -107,9 +126,10 @@ async function credentialsOf(kubeConfig: KubeConfig): Promise<Credentials> {
     headers,
     tls,
     proxy: proxyOf(dispatcher),
-    identity: JSON.stringify([server.origin, cluster.proxyUrl, tls], (_key, value: unknown) =>
-      Buffer.isBuffer(value) ? value.toString("base64") : value,
-    ),
+    // Hashed, since the private key is part of it.
+    identity: createHash("sha256")
+      .update(JSON.stringify([server.origin, cluster.proxyUrl, tls]))
+      .digest("hex"),
   };
 }
 
