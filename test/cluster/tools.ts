@@ -55,7 +55,11 @@ const SOURCES = {
   "kube-proxy": kubernetes("kube-proxy", 10),
   coredns: source("coredns", "github.com/coredns/coredns", "", 85),
   kwok: source("kwok", "sigs.k8s.io/kwok", "/cmd/kwok", 75),
-  helm: source("helm", "helm.sh/helm/v4", "/cmd/helm", 105),
+  helm: {
+    ...source("helm", "helm.sh/helm/v4", "/cmd/helm", 105),
+    // Built from a module, it would know v4.3 only.
+    ldflags: (version) => `-X helm.sh/helm/v4/internal/version.version=${version}`,
+  },
   kind: source("kind", "sigs.k8s.io/kind", "", 30),
 } satisfies Record<string, Source>;
 
