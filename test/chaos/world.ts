@@ -10,6 +10,7 @@ import { resources } from "../../src/controller/caches.ts";
 import { rankOf } from "../../src/domain/election.ts";
 import {
   createKubeClient,
+  hasReason,
   namespaces,
   type KubeClient,
   type KubeObject,
@@ -167,7 +168,9 @@ async function openLab(
     async [Symbol.asyncDispose]() {
       await Promise.all(replicas.map((replica) => replica.kill()));
       await seen[Symbol.asyncDispose]();
-      await client.delete(namespaces, { name: namespace });
+      await client.delete(namespaces, { name: namespace }).catch((error: unknown) => {
+        if (!hasReason(error, "NotFound")) throw error;
+      });
     },
   };
   return lab;
