@@ -172,7 +172,8 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
     if (isAlive(pid)) process.kill(pid, "SIGKILL");
     while (isAlive(pid)) await sleep(2);
     ending.stdin?.end();
-    if (ending.exitCode === null) await once(ending, "exit");
+    // By a signal, when Ctrl-C reached it as well.
+    if (ending.exitCode === null && ending.signalCode === null) await once(ending, "exit");
   }
 
   const server: RedisServer = {
