@@ -19,8 +19,8 @@ test: setup ## everything CI runs: checks, all tests, the short demo; ends with 
 	@node tools/test.ts
 
 .PHONY: demo
-demo: setup ## a cluster, five Redis, three replicas, and what happens when they break
-	@node test/demo/main.ts $(DEMO)
+demo: setup ## a cluster, five Redis, three replicas, and what happens when they break: [DEMO_FLAGS="--short --keep …"]
+	@node test/demo/main.ts $(DEMO_FLAGS)
 
 ##@ While you work
 .PHONY: verify
