@@ -19,8 +19,12 @@ test: setup ## everything CI runs: checks, all tests, the short demo; ends with 
 	@node tools/test.ts
 
 .PHONY: demo
-demo: setup ## a cluster, five Redis, three replicas, and what happens when they break: [DEMO_FLAGS="--short --keep …"]
+demo: setup ## a cluster, five Redis, three replicas, and what happens when they break: [DEMO_FLAGS=--help]
 	@node test/demo/main.ts $(DEMO_FLAGS)
+
+.PHONY: demo-down
+demo-down: deps ## end what DEMO_FLAGS=--keep left running
+	@node test/demo/main.ts --down
 
 ##@ While you work
 .PHONY: verify
