@@ -15,38 +15,35 @@ export const MAX_SECOND = 253_402_300_799;
 const DAYS_PER_ERA = 146_097; // 400 years
 const DAYS_TO_0000_03_01 = 719_468;
 
-/** Day number of a date. Month and day may overflow (month 13, day 32): they carry, as in Go's time.Date. */
+/** Integer division of numbers >= 0; keeps the arithmetic in 32-bit integers. */
+const div = (value: number, by: number): number => (value / by) | 0;
+
+/** Day number of a date from year 0 on. Month and day may run over (month 13, day 32): they carry, as in Go. */
 export function dayOfDate(year: number, month: number, day: number): number {
-  const carried = month - 1;
-  const y0 = year + Math.floor(carried / 12);
-  const m = carried - Math.floor(carried / 12) * 12 + 1;
-  const y = m <= 2 ? y0 - 1 : y0;
-  const era = Math.floor(y / 400);
+  const carry = div(month - 1, 12);
+  const m = month - carry * 12;
+  const y = year + carry - (m <= 2 ? 1 : 0) + 400;
+  const era = div(y, 400);
   const yearOfEra = y - era * 400;
-  const dayOfYear = Math.floor((153 * (m > 2 ? m - 3 : m + 9) + 2) / 5);
-  const dayOfEra =
-    yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
-  return era * DAYS_PER_ERA + dayOfEra - DAYS_TO_0000_03_01 + day - 1;
+  const dayOfYear = div(153 * (m > 2 ? m - 3 : m + 9) + 2, 5);
+  const dayOfEra = yearOfEra * 365 + div(yearOfEra, 4) - div(yearOfEra, 100) + dayOfYear;
+  return (era - 1) * DAYS_PER_ERA + dayOfEra - DAYS_TO_0000_03_01 + day - 1;
 }
 
-/** The date of a day number, packed; take it apart with yearOf, monthOf, dayOf. */
+/** The date of a day number from year 0 on, packed; take it apart with yearOf, monthOf, dayOf. */
 export function dateOfDay(day: number): number {
-  const z = day + DAYS_TO_0000_03_01;
-  const era = Math.floor(z / DAYS_PER_ERA);
+  const z = day + DAYS_TO_0000_03_01 + DAYS_PER_ERA;
+  const era = div(z, DAYS_PER_ERA);
   const dayOfEra = z - era * DAYS_PER_ERA;
-  const yearOfEra = Math.floor(
-    (dayOfEra -
-      Math.floor(dayOfEra / 1460) +
-      Math.floor(dayOfEra / 36_524) -
-      Math.floor(dayOfEra / 146_096)) /
-      365,
+  const yearOfEra = div(
+    dayOfEra - div(dayOfEra, 1460) + div(dayOfEra, 36_524) - div(dayOfEra, 146_096),
+    365,
   );
-  const dayOfYear =
-    dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
-  const mp = Math.floor((5 * dayOfYear + 2) / 153);
+  const dayOfYear = dayOfEra - (365 * yearOfEra + div(yearOfEra, 4) - div(yearOfEra, 100));
+  const mp = div(5 * dayOfYear + 2, 153);
   const month = mp < 10 ? mp + 3 : mp - 9;
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  return (year << 9) | (month << 5) | (dayOfYear - Math.floor((153 * mp + 2) / 5) + 1);
+  const year = yearOfEra + (era - 1) * 400 + (month <= 2 ? 1 : 0);
+  return (year << 9) | (month << 5) | (dayOfYear - div(153 * mp + 2, 5) + 1);
 }
 
 export const yearOf = (date: number): number => date >> 9;

@@ -40,15 +40,33 @@ export function cronTicks(f: CronFields, zone: Zone): TickSource {
     const match = nextMatch(f, local, YEARS_AHEAD);
     if (match === local) return from;
     if (isPlain(f, span, local, match)) return match === null ? null : match - span.offset;
-    return walk(f, zone, from);
+    const walked = walk(f, zone, from);
+    return walked === null || walked >= from ? walked : firstInSpan(from, span);
   }
 
-  /** From a tick to the last one up to `to` with only plain ticks between; the tick itself if there is none. */
+  /**
+   * The original's answer may lie BEFORE the time asked about: starting an hour over puts it back across a clock change
+   * of more or less than an hour (Barbados 1944, Kwajalein 1969), and its chain then goes round in circles. A tick is
+   * never taken twice here: the wall clock of the span decides.
+   */
+  function firstInSpan(from: number, span: Span): number | null {
+    const match = nextMatch(f, from + span.offset, YEARS_AHEAD);
+    if (match === null) return null;
+    const tick = match - span.offset;
+    return tick < span.end ? tick : firstFrom(span.end);
+  }
+
+  /**
+   * From a tick to the last one up to `to` with only plain ticks between; the tick itself if there is none. A tick that
+   * the walk took over a clock change need not match (an hour added past a missing midnight lands on a day that was
+   * never looked at), and then the walk from it goes back over that change.
+   */
   function leap(tick: number, to: number): number {
     const span = zone.spanAt(tick);
-    if (tick < span.cleanFrom) return tick;
+    const local = tick + span.offset;
+    if (tick < span.cleanFrom || nextMatch(f, local, 0) !== local) return tick;
     const limit = Math.min(to, span.cleanTo - 1, tick + LEAP);
-    const match = previousMatch(f, limit + span.offset, tick + span.offset);
+    const match = previousMatch(f, limit + span.offset, local);
     return match === null ? tick : match - span.offset;
   }
 

@@ -16,7 +16,7 @@ import {
   weekdayOf,
   yearOf,
 } from "./civil.ts";
-import { hasSixty, type CronFields } from "./fields.ts";
+import { hasSixty, nextBit, nextSixty, type CronFields, type SixtyBits } from "./fields.ts";
 import { dayMatches } from "./wall.ts";
 import type { Zone } from "./zone.ts";
 
@@ -35,7 +35,10 @@ interface Reading {
   second: number;
 }
 
-/** First tick at or after `from` (seconds since the epoch), or null. `f` must be able to match (`canMatch`). */
+/**
+ * First tick at or after `from` (seconds since the epoch), or null; rarely one before `from`, see cron.ts. `f` must be
+ * able to match (`canMatch`).
+ */
 export function walk(f: CronFields, zone: Zone, from: number): number | null {
   const t = readingOf(zone, from);
   const lastYear = t.year + YEARS_AHEAD;
@@ -59,19 +62,19 @@ export function walk(f: CronFields, zone: Zone, from: number): number | null {
       if (!moved) setClock(zone, t, t.day, t.hour);
       moved = true;
       // Quirk: an hour of real time, so a change of half an hour leaves the minutes off the hour.
-      moveTo(zone, t, t.at + SECONDS_PER_HOUR);
+      step(zone, t, SECONDS_PER_HOUR, hoursAhead(f.hours, t.hour));
       if (t.hour === 0) continue search;
     }
     while (!hasSixty(f.minutes, t.minute)) {
       // Quirk: whole minutes of UTC, which are not those of a zone with seconds in its offset.
       if (!moved) moveTo(zone, t, t.at - modulo(t.at, SECONDS_PER_MINUTE));
       moved = true;
-      moveTo(zone, t, t.at + SECONDS_PER_MINUTE);
+      step(zone, t, SECONDS_PER_MINUTE, sixtyAhead(f.minutes, t.minute));
       if (t.minute === 0) continue search;
     }
     while (!hasSixty(f.seconds, t.second)) {
       moved = true;
-      moveTo(zone, t, t.at + 1);
+      step(zone, t, 1, sixtyAhead(f.seconds, t.second));
       if (t.second === 0) continue search;
     }
     return t.at;
@@ -83,12 +86,31 @@ export function walk(f: CronFields, zone: Zone, from: number): number | null {
 function addDay(zone: Zone, t: Reading): void {
   const before = t.at;
   addDate(zone, t, 0, 1);
-  // The original stays here for ever: the next date does not exist and Go reads it as this one.
-  if (t.at <= before) moveTo(zone, t, before + SECONDS_PER_DAY);
   // Quirk: no midnight on this day. Correcting 01:00 by an hour lands on 23:00 of the day before, which is judged
   // next and usually does not match: the day with the missing midnight is passed over.
   if (t.hour > 12) moveTo(zone, t, t.at + (24 - t.hour) * SECONDS_PER_HOUR);
   else if (t.hour !== 0) moveTo(zone, t, t.at - t.hour * SECONDS_PER_HOUR);
+  // The original stays here for ever: the next date does not exist and Go reads it as this one.
+  if (t.at <= before) moveTo(zone, t, before + SECONDS_PER_DAY);
+}
+
+/**
+ * Where the original adds one unit after the other until the field matches or wraps round: all of them at once while
+ * the offset stays, else one. At least one is always added, also where starting the field over made it match.
+ */
+function step(zone: Zone, t: Reading, unit: number, count: number): void {
+  const target = t.at + count * unit;
+  moveTo(zone, t, target < zone.spanAt(t.at).end ? target : t.at + unit);
+}
+
+function hoursAhead(hours: number, hour: number): number {
+  const next = nextBit(hours, hour + 1);
+  return (next < 0 ? 24 : next) - hour;
+}
+
+function sixtyAhead(bits: SixtyBits, value: number): number {
+  const next = nextSixty(bits, value + 1);
+  return (next < 0 ? 60 : next) - value;
 }
 
 function readingOf(zone: Zone, at: number): Reading {

@@ -1,5 +1,5 @@
 /**
- * Offsets of a time zone as a table of spans of constant offset, read from Intl once per stretch of some eight years
+ * Offsets of a time zone as a table of spans of constant offset, read from Intl once per stretch of some four years
  * and kept. Nothing here runs per tick but a comparison with the span found last.
  */
 import { MAX_SECOND, MIN_SECOND } from "./civil.ts";
@@ -40,14 +40,14 @@ const DAY = 86_400;
  * 1939; since 1970 6.95 days): a sample every three days meets each of them.
  */
 const SAMPLE = 3 * DAY;
-const SEGMENT = 1024 * SAMPLE;
+const SEGMENT = 512 * SAMPLE;
 
 /** Before 1840 every zone keeps its local mean time (the first change is Asia/Manila's, 1844). */
 const FIRST_SEGMENT = Math.floor(-4_102_444_800 / SEGMENT);
 const LAST_SEGMENT = Math.floor(MAX_SECOND / SEGMENT);
 
 /** Segments kept per zone: more than two centuries, so that only a jump through history drops any. */
-const MAX_SEGMENTS = 32;
+const MAX_SEGMENTS = 64;
 
 /** A zone of the tz database that ICU leaves out. Its offset is zero ("-00": not set up). */
 const FACTORY = "Factory";
