@@ -13,6 +13,8 @@ export interface CutProxy extends AsyncDisposable {
   hold(direction: "up" | "down" | "both"): void;
   /** Lets everything pass again. */
   release(): void;
+  /** A black hole for the connections there are: nothing passes, nothing is closed. New ones pass. */
+  freeze(): void;
   /** Resets every connection; what was held is lost. New connections are taken. */
   cut(): void;
   /** Resets every connection, and refuses new ones until `listen`. */
@@ -23,6 +25,7 @@ export interface CutProxy extends AsyncDisposable {
 interface Pair {
   client: Socket;
   upstream: Socket;
+  frozen: boolean;
 }
 
 export async function startCutProxy(target: string): Promise<CutProxy> {
@@ -33,7 +36,7 @@ export async function startCutProxy(target: string): Promise<CutProxy> {
 
   const server = createServer({ pauseOnConnect: true }, (client) => {
     opened++;
-    const pair = { client, upstream: connect(Number(targetPort), hostname) };
+    const pair = { client, upstream: connect(Number(targetPort), hostname), frozen: false };
     const { upstream } = pair;
     pairs.add(pair);
     const end = (): void => {
@@ -46,10 +49,10 @@ export async function startCutProxy(target: string): Promise<CutProxy> {
     apply(pair);
   });
 
-  function apply({ client, upstream }: Pair): void {
-    if (held === "up" || held === "both") client.pause();
+  function apply({ client, upstream, frozen }: Pair): void {
+    if (frozen || held === "up" || held === "both") client.pause();
     else client.resume();
-    if (held === "down" || held === "both") upstream.pause();
+    if (frozen || held === "down" || held === "both") upstream.pause();
     else upstream.resume();
   }
 
@@ -83,9 +86,17 @@ export async function startCutProxy(target: string): Promise<CutProxy> {
     open: () => pairs.size,
     hold: set,
     release: () => set(undefined),
+    freeze() {
+      for (const pair of pairs) {
+        pair.frozen = true;
+        apply(pair);
+      }
+    },
     cut,
     refuse,
-    listen: () => listen(port),
+    listen: async () => {
+      if (!server.listening) await listen(port);
+    },
     [Symbol.asyncDispose]: refuse,
   };
 }

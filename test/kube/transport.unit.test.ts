@@ -92,6 +92,33 @@ it("a read waits as long as Retry-After says", async () => {
   expect(waits).toEqual([3000]);
 });
 
+it("a list whose continuation has expired is begun again", async () => {
+  const page = (names: string[], next?: string): string =>
+    JSON.stringify({
+      metadata: { resourceVersion: "9", continue: next },
+      items: names.map((name) => ({ metadata: { name } })),
+    });
+  await using api = await startFakeApi((_request, response, count) => {
+    if (count === 1) response.end(page(["old"], "next"));
+    else if (count === 2) refuse(response, 410, { reason: "Expired" });
+    else response.end(count === 3 ? page(["a", "b"], "more") : page(["c"]));
+  });
+  await using client = clientOf(api);
+  const { items, resourceVersion } = await client.list(configMaps);
+  expect(items.map(({ metadata }) => metadata.name)).toEqual(["a", "b", "c"]);
+  expect(resourceVersion).toBe("9");
+  expect(api.requests[3]).toContain("continue=more");
+});
+
+it("a list that never gets to its end fails", async () => {
+  await using api = await startFakeApi((_request, response) =>
+    refuse(response, 410, { reason: "Expired" }),
+  );
+  await using client = clientOf(api);
+  expect(await failureOf(client.list(configMaps))).toMatchObject({ status: 410 });
+  expect(api.requests).toHaveLength(3);
+});
+
 it.each(["create", "update", "patch", "delete"] as const)(
   "%s is sent once, whatever the answer",
   async (verb) => {
