@@ -13,7 +13,12 @@ export interface Seen {
   readonly jobs: readonly CreatedJob[];
   /** Every version of the ledger, oldest first. */
   readonly history: readonly LedgerVersion[];
+  /** resourceVersions before which versions may be missing. */
+  readonly gaps: readonly number[];
 }
+
+const isGapBetween = (gaps: readonly number[], from: number, to: number): boolean =>
+  gaps.some((gap) => from < gap && gap <= to);
 
 /** One line per violation. */
 export function violationsOf(seen: Seen): string[] {
@@ -63,11 +68,11 @@ function tokensIncrease({ jobs }: Seen): string[] {
 }
 
 /** A Job may come only of an attempt that the ledger knew before. */
-function everyJobWasAuthorised({ jobs, history }: Seen): string[] {
+function everyJobWasAuthorised({ jobs, history, gaps }: Seen): string[] {
   return jobs.flatMap((job) => {
     const authorised = history.some(
       ({ version, ledger }) =>
-        version < job.createdAt &&
+        (version < job.createdAt || isGapBetween(gaps, job.createdAt, version)) &&
         ledger.runs.some(
           (run) => run.runId === job.runId && run.attempts.some((a) => a.n === job.attempt),
         ),
@@ -113,12 +118,12 @@ function calledMissed(history: readonly LedgerVersion[], run: Run): boolean {
  * The finalizer may go only after the ledger said that every attempt is settled: until then a POST may be under way that
  * has to meet the Job.
  */
-function finalizersHeld({ jobs, history }: Seen): string[] {
+function finalizersHeld({ jobs, history, gaps }: Seen): string[] {
   return jobs.flatMap((job) => {
     if (job.releasedAt === undefined) return [];
     const then = history.findLast(({ version }) => version < (job.releasedAt ?? 0));
     const run = then?.ledger.runs.find((r) => r.runId === job.runId);
-    if (run === undefined) return [];
+    if (run === undefined || isGapBetween(gaps, then?.version ?? 0, job.releasedAt)) return [];
     const open = run.attempts.filter((a) => !a.settled);
     return open.length === 0 && run.jobUID === job.uid
       ? []
@@ -127,10 +132,11 @@ function finalizersHeld({ jobs, history }: Seen): string[] {
 }
 
 /** G2: between two versions of a ledger, each tick by the calendar was claimed or counted as missed. */
-function everyTickIsAccountedFor({ history }: Seen): string[] {
+function everyTickIsAccountedFor({ history, gaps }: Seen): string[] {
   return history.slice(1).flatMap((next, i) => {
     const before = history[i];
-    return before === undefined ? [] : stepBroken(before, next);
+    if (before === undefined || isGapBetween(gaps, before.version, next.version)) return [];
+    return stepBroken(before, next);
   });
 }
 

@@ -8,8 +8,8 @@ import {
 
 export interface Stream {
   readonly type: string;
-  /** Where versions may have been left out: the server no longer knew them (410). */
-  gaps(): readonly string[];
+  /** resourceVersions before which versions may have been left out: the server no longer knew them (410). */
+  gaps(): readonly number[];
   close(): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ export async function openStream<T extends KubeObject>(
   take: (change: "ADDED" | "MODIFIED" | "DELETED", object: T) => void,
 ): Promise<Stream> {
   const stop = new AbortController();
-  const gaps: string[] = [];
+  const gaps: number[] = [];
   const known = new Map<string, T>();
   let from = await list();
 
@@ -62,16 +62,16 @@ export async function openStream<T extends KubeObject>(
         });
       } catch (error) {
         if (stop.signal.aborted) return;
-        if (isExpired(error)) await relist(String(error));
+        if (isExpired(error)) await relist();
         else await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
   }
 
-  async function relist(why: string): Promise<void> {
+  async function relist(): Promise<void> {
     try {
       from = await list();
-      gaps.push(why);
+      gaps.push(Number(from));
     } catch {
       // The server is away: the next watch fails in the same way and we are back here.
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));

@@ -54,6 +54,8 @@ export interface RecordedEvent extends KubeObject {
 }
 
 export interface Witness extends AsyncDisposable {
+  /** LockedCronJobs that are there. */
+  names(): Iterable<string>;
   /** Every Job of this LockedCronJob's name that was ever created, in that order. */
   jobs(name: string): readonly CreatedJob[];
   /** The newest ledger; undefined when there is none now. */
@@ -68,8 +70,13 @@ export interface Witness extends AsyncDisposable {
   created(name: string, count: number, timeoutMs?: number): Promise<readonly CreatedJob[]>;
   /** Until no claim is open, no finalizer is left, and the status tells what the ledger does. */
   settled(name: string, timeoutMs?: number): Promise<void>;
-  /** What broke the rules; empty when nothing did. Every name that was ever seen, if none is given. */
+  /**
+   * What broke the rules; empty when nothing did. Every name that was ever seen, if none is given. Around gaps only that is
+   * judged which does not need every version.
+   */
   violations(name?: string): string[];
+  /** resourceVersions before which something may have gone unseen, as the API server was restarted. */
+  gaps(): readonly number[];
   /** Ticks that the ledger counts as never run. */
   missed(name: string): number;
 }
@@ -149,6 +156,8 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
     open(EVENT, (_, event) => void events.set(event.metadata.name ?? "", event)),
   ]);
 
+  const gapsOf = (): number[] => streams.flatMap((stream) => stream.gaps());
+
   const jobsOf = (name: string): CreatedJob[] =>
     [...created.values()]
       .filter((job) => job.name.slice(0, job.name.lastIndexOf("-")) === name)
@@ -177,6 +186,7 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
   }
 
   const witness: Witness = {
+    names: () => owners.keys(),
     jobs: jobsOf,
     ledger: ledgerOf,
     history: (name) => histories.get(name) ?? [],
@@ -219,15 +229,13 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
       }
     },
     violations(name) {
-      const gaps = streams.flatMap(({ type, gaps }) =>
-        gaps().map((why) => `the watch of ${type} was interrupted: ${why}`),
-      );
       const names = name === undefined ? new Set(histories.keys()) : [name];
-      const broken = [...names].flatMap((of) =>
-        violationsOf({ name: of, jobs: jobsOf(of), history: histories.get(of) ?? [] }),
+      const gaps = gapsOf();
+      return [...names].flatMap((of) =>
+        violationsOf({ name: of, jobs: jobsOf(of), history: histories.get(of) ?? [], gaps }),
       );
-      return [...gaps, ...broken];
     },
+    gaps: gapsOf,
     missed: (name) => histories.get(name)?.at(-1)?.ledger.missed ?? 0,
     async [Symbol.asyncDispose]() {
       await Promise.all(streams.map((stream) => stream.close()));
