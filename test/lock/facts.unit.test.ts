@@ -52,7 +52,7 @@ describe("INFO", () => {
 
 describe("quarantine", () => {
   const LEASE = 30_000;
-  const known = incarnationOf(facts());
+  const known = incarnationOf(facts(), "m");
 
   it.each([
     ["the same process again", facts(), known, 0],
@@ -63,7 +63,7 @@ describe("quarantine", () => {
       known,
       LEASE,
     ],
-    ["promoted in place", facts({ master_replid: "new" }), known, LEASE],
+
     ["young at first sight", facts(), undefined, LEASE - 5_000],
     ["old at first sight", facts({ uptime_in_seconds: "31" }), undefined, 0],
     [
@@ -73,8 +73,13 @@ describe("quarantine", () => {
       LEASE,
     ],
   ])("of a node %s", (_, seen, before, ms) => {
-    expect(quarantineOf(seen, before, LEASE)).toBe(ms);
+    expect(quarantineOf(seen, incarnationOf(seen, "m"), before, LEASE)).toBe(ms);
   });
+});
+
+it("other data in the same process count as another incarnation", () => {
+  const [before, now] = ["m1", "m2"].map((marker) => incarnationOf(facts(), marker));
+  expect(quarantineOf(facts(), now!, before, 1_000)).toBe(1_000);
 });
 
 describe("safety", () => {

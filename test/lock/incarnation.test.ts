@@ -95,6 +95,18 @@ describe("a node that changes its role without ending the connection", () => {
     );
   });
 
+  it("or that is flushed, is noticed the same way", async () => {
+    const lock = await bed.lock({ ...FAST, factsMs: 60_000, heartbeatMs: 60_000 });
+    await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS);
+    await bed.servers[3]!.command("FLUSHALL");
+    expect((await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS)).outcome).toBe("acquired");
+    await until(
+      "quarantined",
+      () => state(lock, 3),
+      (s) => s === "quarantined",
+    );
+  });
+
   it("as a replica it does not vote", async () => {
     const lock = await bed.lock(FAST);
     await bed.servers[2]!.command("REPLICAOF", "127.0.0.1", bed.servers[1]!.port);

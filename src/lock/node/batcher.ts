@@ -18,39 +18,55 @@ export interface Batcher {
 export function createBatcher(
   flush: (script: ScriptName, ops: readonly NodeOp[]) => void,
 ): Batcher {
-  const waiting = new Map<ScriptName, NodeOp[]>();
-  // ORDER: operations on one key must reach the server as they were submitted (a delete after the set it undoes).
-  const scriptOfKey = new Map<string, ScriptName>();
-  let scheduled = false;
+  let waiting: NodeOp[] = [];
 
   function flushAll(): void {
-    const groups = [...waiting];
-    waiting.clear();
-    scriptOfKey.clear();
-    for (const [script, ops] of groups) flush(script, ops);
+    const ops = waiting;
+    waiting = [];
+    const [first] = ops;
+    if (first === undefined) return;
+    if (ops.length === 1) flush(first.script, ops);
+    else for (const group of groupsOf(ops)) flush(group.script, group.ops);
   }
 
   function add(op: NodeOp): void {
-    const before = scriptOfKey.get(op.key);
-    if (before !== undefined && before !== op.script) flushAll();
-    scriptOfKey.set(op.key, op.script);
-    const group = waiting.get(op.script);
-    if (group === undefined) waiting.set(op.script, [op]);
-    else if (group.push(op) >= LARGEST_BATCH) flushAll();
-    if (scheduled) return;
-    scheduled = true;
-    process.nextTick(() => {
-      scheduled = false;
-      flushAll();
-    });
+    if (waiting.push(op) === 1) process.nextTick(flushAll);
   }
 
   function drain(): NodeOp[] {
-    const ops = [...waiting.values()].flat();
-    waiting.clear();
-    scriptOfKey.clear();
+    const ops = waiting;
+    waiting = [];
     return ops;
   }
 
   return { add, drain };
+}
+
+interface Group {
+  readonly script: ScriptName;
+  readonly ops: NodeOp[];
+}
+
+/** By script, at most LARGEST_BATCH each, with the operations on each key in their order. */
+function groupsOf(ops: readonly NodeOp[]): Group[] {
+  const groups: Group[] = [];
+  const open = new Map<ScriptName, Group>();
+  const scriptOfKey = new Map<string, ScriptName>();
+  for (const op of ops) {
+    // ORDER: operations on one key must reach the server as they were submitted (a delete after the set it undoes).
+    const before = scriptOfKey.get(op.key);
+    if (before !== undefined && before !== op.script) {
+      open.clear();
+      scriptOfKey.clear();
+    }
+    scriptOfKey.set(op.key, op.script);
+    let group = open.get(op.script);
+    if (group === undefined || group.ops.length >= LARGEST_BATCH) {
+      group = { script: op.script, ops: [] };
+      groups.push(group);
+      open.set(op.script, group);
+    }
+    group.ops.push(op);
+  }
+  return groups;
 }

@@ -11,12 +11,19 @@ import { locateMaster } from "./sentinel.ts";
 /** A connection that is let in, to a master that runs our scripts. */
 export interface ReadyClient extends Line {
   readonly facts: NodeFacts;
+  readonly markerKey: string;
+  /** What is stored there: the history of the data that this connection writes to. */
+  readonly marker: string;
   readonly endpoint: Endpoint;
 }
 
 export interface ConnectOptions extends DialOptions {
   readonly clientName: string;
   readonly probeKey: string;
+}
+
+function markerKey(options: ConnectOptions): string {
+  return `${options.probeKey}:incarnation`;
 }
 
 /**
@@ -28,7 +35,7 @@ function probe(key: string): [string, ...(string | number)[]][] {
   const [value, other, ms] = ["probe", "other", 1_000];
   return [
     // Taken, taken again (GET, PEXPIRE), and seen by somebody else (PTTL).
-    ["EVAL", acquire.source, 3, key, key, key, "", value, ms, value, ms, other, ms],
+    ["EVAL", acquire.source, 4, key, key, key, key, "", value, ms, value, ms, other, ms],
     ["EVAL", extend.source, 1, key, value, ms],
     ["EVAL", inspect.source, 1, key],
     ["EVAL", release.source, 1, key, value],
@@ -45,7 +52,23 @@ function checkProbe(answer: unknown): void {
   }
 }
 
-async function introduce(client: Redis, db: number, options: ConnectOptions): Promise<NodeFacts> {
+/**
+ * The marker of a server's data: written once, without TTL, by whichever client comes first. Gone or changed means that
+ * votes may be gone too. '' where it cannot be written (full memory).
+ */
+async function markerOf(client: Redis, key: string): Promise<string> {
+  const [, marker] = await Promise.allSettled([
+    client.call("SET", key, randomUUID(), "NX"),
+    client.call("GET", key),
+  ]);
+  return marker.status === "fulfilled" && typeof marker.value === "string" ? marker.value : "";
+}
+
+async function introduce(
+  client: Redis,
+  db: number,
+  options: ConnectOptions,
+): Promise<{ readonly facts: NodeFacts; readonly marker: string }> {
   const say = async (...words: [string, ...(string | number)[]]): Promise<unknown> => {
     try {
       return await client.call(...words);
@@ -67,7 +90,7 @@ async function introduce(client: Redis, db: number, options: ConnectOptions): Pr
   for (const answer of await Promise.all(probe(key).map((words) => say(...words)))) {
     checkProbe(answer);
   }
-  return facts;
+  return { facts, marker: await markerOf(client, markerKey(options)) };
 }
 
 /** Where the node's master is now. @throws NodeError */
@@ -84,5 +107,5 @@ export async function connectClient(
   const { line, greeting } = await dial(endpoint, config.access, options, (client) =>
     introduce(client, config.db, options),
   );
-  return { ...line, facts: greeting, endpoint };
+  return { ...line, ...greeting, markerKey: markerKey(options), endpoint };
 }

@@ -51,7 +51,7 @@ export interface ConnectionOptions {
 const TIMEOUTS_BEFORE_RECONNECT = 3;
 
 export function openConnection(ready: ReadyClient, options: ConnectionOptions): Connection {
-  const { client, facts, explain } = ready;
+  const { client, explain } = ready;
   const { nodeTimeoutMs, waitReplicas } = options;
   const { verdictOf, unknown, unavailable } = createVerdicts(options.node);
   const timedOut: NodeFailure = { reason: "TIMEOUT", message: `no answer in ${nodeTimeoutMs} ms` };
@@ -75,7 +75,7 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     const votes = call.script === "acquire" || call.script === "extend";
     const done = (error: unknown, reply: unknown) => onReply(call, error, reply);
     if (waitReplicas === 0 || !votes) {
-      client.sendCommand(commandOf(call, by, facts.replicationId, done));
+      client.sendCommand(commandOf(call, by, ready, done));
     } else sendReplicated(call, by);
     timer ??= setTimeout(onTimer, nodeTimeoutMs);
   }
@@ -93,7 +93,7 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
       if (!failed) onReply(call, error, answer, Number(acks) >= waitReplicas);
     };
     const words = [waitReplicas, Math.ceil(nodeTimeoutMs / 2)];
-    client.sendCommand(commandOf(call, by, facts.replicationId, keep));
+    client.sendCommand(commandOf(call, by, ready, keep));
     client.sendCommand(new Command("wait", words, { replyEncoding: "utf8" }, judge));
   }
 
@@ -236,7 +236,7 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
 function commandOf(
   call: Call,
   by: "evalsha" | "eval",
-  replicationId: string,
+  { markerKey, marker }: ReadyClient,
   done: (error: unknown, reply: unknown) => void,
 ): Parameters<Redis["sendCommand"]>[0] {
   const options = { replyEncoding: "utf8" } as const;
@@ -245,9 +245,11 @@ function commandOf(
     return new Command(name, args, options, done);
   }
   const { sha, source } = scripts[call.script];
-  const args: (string | number)[] = [by === "eval" ? source : sha, call.ops.length];
+  const votes = call.script === "acquire";
+  const args: (string | number)[] = [by === "eval" ? source : sha, call.ops.length + Number(votes)];
+  if (votes) args.push(markerKey);
   for (const op of call.ops) args.push(op.key);
-  if (call.script === "acquire") args.push(replicationId);
+  if (votes) args.push(marker);
   for (const op of call.ops) args.push(...argvOf(op));
   return new Command(by, args, options, done);
 }

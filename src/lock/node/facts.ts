@@ -41,23 +41,30 @@ export function clockOffset(answer: unknown, nowMs: number, rttMs: number): numb
   return seconds * 1000 + micros / 1000 - (nowMs - rttMs / 2);
 }
 
-/** The process and its history: another one may have forgotten what this one promised. */
-export function incarnationOf(facts: NodeFacts): string {
-  return `${facts.runId}/${facts.replicationId}`;
+/** The process and its data: another process, or other data, may have forgotten what these promised. */
+export function incarnationOf(facts: NodeFacts, marker: string): string {
+  return `${facts.runId}/${marker}`;
+}
+
+/** Whether a connection speaks to what it spoke to when it began. */
+export function isSameServer(one: NodeFacts, other: NodeFacts): boolean {
+  return one.runId === other.runId && one.replicationId === other.replicationId;
 }
 
 /**
  * How long a node that has just been connected to must not vote (R7), milliseconds. Every vote it may have forgotten
  * has run out by then.
+ * @param now the incarnation that it is
  * @param before the incarnation that we knew; undefined at first sight
  * @param maxLeaseMs the longest lease in use; 0 when it is not known
  */
 export function quarantineOf(
   facts: NodeFacts,
+  now: string,
   before: string | undefined,
   maxLeaseMs: number,
 ): number {
-  if (before === incarnationOf(facts)) return 0;
+  if (before === now) return 0;
   // Changed under our eyes. When is not known: its uptime says nothing if another process took the address over.
   if (before !== undefined) return maxLeaseMs;
   // First sight of a promoted replica: it may have been promoted a moment ago.

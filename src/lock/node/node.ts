@@ -6,7 +6,7 @@ import { connectClient, locate } from "./client.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { createDebts } from "./debts.ts";
 import type { Endpoint } from "./dial.ts";
-import { clockOffset, incarnationOf, parseInfo } from "./facts.ts";
+import { clockOffset, isSameServer, parseInfo } from "./facts.ts";
 import type { NodeOp } from "./op.ts";
 import type { NodeError, NodeFailure } from "./reasons.ts";
 import { createStanding } from "./standing.ts";
@@ -84,7 +84,7 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
         },
       });
       onUp();
-      debts.connected(standing.connected(ready.facts));
+      debts.connected(standing.connected(ready.facts, ready.marker));
       options.onConnected();
     } catch (error) {
       const { code, message } = error as NodeError;
@@ -121,7 +121,7 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
       try {
         const facts = parseInfo(String(reply));
         const known = standing.health().facts;
-        if (known !== undefined && incarnationOf(known) !== incarnationOf(facts)) {
+        if (known !== undefined && !isSameServer(known, facts)) {
           current.close({ reason: "INCARNATION", message: "it is not the server it was" });
           return;
         }

@@ -7,7 +7,7 @@ import type { NodeFailure } from "./reasons.ts";
 /** Whether a node may vote, and why not. */
 export interface Standing {
   /** A connection is ready. @returns whether the server is the incarnation of the connection before */
-  connected(facts: NodeFacts): boolean;
+  connected(facts: NodeFacts, marker: string): boolean;
   disconnected(failure: NodeFailure): void;
   silence(silent: boolean): void;
   /** Another node connected: is this one its twin? */
@@ -107,11 +107,11 @@ export function createStanding(options: StandingOptions): Standing {
   }
 
   return {
-    connected(next) {
+    connected(next, marker) {
       const before = incarnation;
       facts = next;
-      incarnation = incarnationOf(next);
-      quarantine(quarantineOf(next, before, options.maxLeaseMs()));
+      incarnation = incarnationOf(next, marker);
+      quarantine(quarantineOf(next, incarnation, before, options.maxLeaseMs()));
       link = "up";
       silent = false;
       judge();

@@ -1,6 +1,7 @@
 -- Takes each key for its value if nobody has it, in one round trip for many keys.
--- KEYS[i]        lock key
--- ARGV[1]        replication id of the incarnation that the client knows; '' to ask nothing
+-- KEYS[1]        marker of this server's data
+-- KEYS[i+1]      lock key
+-- ARGV[1]        the marker that the client knows; '' to ask nothing
 -- ARGV[2i]       value (token) of the attempt
 -- ARGV[2i+1]     lease in milliseconds
 -- Returns one element per key:
@@ -8,15 +9,15 @@
 --   2                    our own value sits there already; its TTL is the new lease
 --   {holder, pttl}       somebody else's value, and its remaining milliseconds (-1: without TTL)
 --   {'', message}        the key cannot be judged (WRONGTYPE, OOM, NOPERM ...), nothing was changed
--- or the error INCARNATION, and nothing is done: this server became a replica, or was promoted, since the client looked.
--- (A restart ends the connection; a change of role need not. Both may have lost votes.)
+-- or the error INCARNATION, and nothing is done: the data are not what they were (flushed, or replaced by those of another
+-- master), so votes may have been lost. A restart ends the connection; this need not.
 -- Uses SET NX PX on plain strings, so that any Redlock client interoperates.
-if ARGV[1] ~= '' and string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)') ~= ARGV[1] then
-  return redis.error_reply('INCARNATION the replication id changed')
+if ARGV[1] ~= '' and redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return redis.error_reply('INCARNATION the marker of the data is gone or another one')
 end
 local out = {}
-for i = 1, #KEYS do
-  local key, value, lease = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
+for i = 1, #KEYS - 1 do
+  local key, value, lease = KEYS[i + 1], ARGV[2 * i], ARGV[2 * i + 1]
   local set = redis.pcall('SET', key, value, 'NX', 'PX', lease)
   if type(set) == 'table' and set.err then
     out[i] = {'', set.err}
