@@ -57,8 +57,8 @@ bench-tick: setup ## tick to Job, beside native CronJob on the same cluster
 	@node bench/tick.ts $(BENCH)
 
 .PHONY: bench-lock
-bench-lock: setup ## acquire and release, beside raw commands to a majority of the same Redis
-	@node bench/lock-quick.ts $(BENCH)
+bench-lock: setup ## acquire and release beside raw commands and other Redlock libraries (bench/out/lock.json)
+	@node bench/lock/main.ts $(BENCH)
 
 ##@ Upkeep
 .PHONY: setup
