@@ -5,7 +5,7 @@
 import { EventReason, Reason } from "../api/reasons.ts";
 import { jobName, keyOf } from "../api/names.ts";
 import type { LockedCronJob } from "../api/types.ts";
-import { backoffMs } from "../domain/backoff.ts";
+import { backoffMs, pauseWhenLateMs } from "../domain/backoff.ts";
 import { buildJob, type JobView } from "../domain/job.ts";
 import {
   addAttempt,
@@ -22,7 +22,7 @@ import { casLost, entryOf } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
 
-/** After a lost election: about one round of the winner's claim, ms. */
+/** After a lost election, at the least: about one round of the winner's claim, ms. */
 const HELD_RETRY_MS = 60;
 /** Between looks for a quorum when the policy is to wait for it, ms. */
 const QUORUM_RETRY_MS = 1_000;
@@ -60,7 +60,10 @@ export async function launch(
     ms: c.clock.monotonic() - begun,
   });
   if (election.outcome === "held") {
-    return againIn(c, HELD_RETRY_MS * (0.5 + c.random()), "another replica is elected");
+    // The winner's claim wakes us. Without news of it (cut off from the API server, say) we ask less and less often; and no
+    // less often than a lock of a dead winner would run out.
+    const pauseMs = pauseWhenLateMs(c.clock.now() - t.tick, HELD_RETRY_MS, c.electionLeaseMs);
+    return againIn(c, pauseMs * (0.5 + c.random()), "another replica is elected");
   }
   if (election.outcome === "noQuorum" && owner.spec.lock?.onQuorumLoss === "Wait") {
     return againIn(c, QUORUM_RETRY_MS, "no quorum: waiting, as lock.onQuorumLoss says");
