@@ -19,6 +19,8 @@ export interface Show {
 
 const INDENT = "  ";
 const LOOK_MS = 100;
+/** So long a row may keep later ones from being printed. */
+const HOLD_MS = 9_000;
 /** A row that takes longer than this to settle appears below the next sentence, ms. */
 const SETTLE_MS = 5_000;
 
@@ -42,7 +44,7 @@ export function createShow(o: {
 
   function refresh(): void {
     const rows = board.rows().filter((row) => !printed.has(idOf(row)));
-    const settled = rows.filter((row) => row.settled);
+    const settled = inOrder(rows);
     if (settled.length > 0 && !headed) screen.print(head());
     headed ||= settled.length > 0;
     for (const row of settled) {
@@ -56,7 +58,7 @@ export function createShow(o: {
       return { sample: name, inMs: at === undefined ? undefined : at - now };
     });
     const state = { players: stage.players, redis, locks: board.locks(), next };
-    const open = rows.filter((row) => !row.settled).flatMap(text);
+    const open = rows.filter((row) => !settled.includes(row)).flatMap(text);
     screen.draw([
       ...(headed || open.length === 0 ? [] : [head()]),
       ...open.map((line) => INDENT + line),
@@ -104,4 +106,11 @@ export function createShow(o: {
     when,
     refresh,
   };
+}
+
+/** The rows to be printed: those that have settled, in the order of their ticks where none takes too long. */
+function inOrder(rows: readonly Row[]): Row[] {
+  const young = Date.now() - HOLD_MS;
+  const waited = rows.find((row) => !row.settled && row.tick > young)?.tick ?? Infinity;
+  return rows.filter((row) => row.settled && row.tick < waited);
 }
