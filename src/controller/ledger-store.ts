@@ -124,9 +124,18 @@ export function createLedgerStore(o: {
           ? lease.metadata
           : { ...lease.metadata, ownerReferences: [referenceTo(owner)] };
       const body = withLedger({ ...lease, metadata }, ledger, o.clock.now());
-      return own(learn(await o.client.update(o.leases, body, { priority: "high" })));
+      const written = await o.client.update(o.leases, body, { priority: "high" });
+      const next = own(learn(written));
+      // ORDER: forgotten before anything is decided on it. It is made anew from the Job, whose finalizer is still on.
+      if (wentWithIt(written)) unlearn(keyOf(record.namespace, record.name), written.metadata.uid);
+      return next;
     },
   };
+}
+
+/** The write took the last finalizer off a Lease that was being deleted, and with it the Lease went. */
+function wentWithIt({ metadata }: Lease): boolean {
+  return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0;
 }
 
 /** The API server has just answered with our own Lease. */

@@ -194,7 +194,7 @@ function historyOf({ snapshot: s, owner }: World, decision: Decision): Decision 
 async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> {
   const { key, owner, record, snapshot: s } = w;
   if (d.do === "initLedger") return ledgers.initLedger(c, key);
-  if (d.do === "dropFinalizer") return runs.dropFinalizer(c, key, d);
+  if (d.do === "dropFinalizer") return runs.dropFinalizer(c, key, owner, d);
   if (d.do === "nothing") return decideAgain("nothing");
 
   const ledger = s.ledger.state === "present" ? s.ledger.ledger : undefined;

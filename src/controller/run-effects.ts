@@ -68,14 +68,19 @@ export async function settleAttempts(
 export async function dropFinalizer(
   c: Context,
   key: string,
+  owner: LockedCronJob | undefined,
   { job, stray }: Of<"dropFinalizer">,
 ): Promise<StepResult> {
   if (stray) {
     // Our cache may be behind: only the ledger as it is now can say that no POST is pending.
-    const live = await c.ledgers.read(key);
+    const contents = (await c.ledgers.read(key))?.contents;
+    if (contents?.state === "newer") return decideAgain("the ledger cannot be read");
+    // ORDER: a lost ledger is made anew first. Until then the Job may be all that is known of its tick.
+    const alive = owner !== undefined && owner.metadata.deletionTimestamp === undefined;
+    if (contents === undefined && alive) return decideAgain("the ledger is lost");
     const run =
-      live?.contents.state === "present" && job.runId !== undefined
-        ? findRun(live.contents.ledger, job.runId)
+      contents?.state === "present" && job.runId !== undefined
+        ? findRun(contents.ledger, job.runId)
         : undefined;
     if (run !== undefined && (run.jobUID === undefined || hasUnsettled(run))) {
       return decideAgain("the ledger knows it after all");
