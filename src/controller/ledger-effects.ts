@@ -10,6 +10,9 @@ import { casLost, entryOf, writeLedger } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
 
+/** The longest that a lock of a namesake's run may live, as spec.lock.leaseSeconds allows. */
+const NAMESAKE_LEASE_MS = 3_600_000;
+
 type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
 
 /**
@@ -22,6 +25,8 @@ export async function initLedger(c: Context, key: string): Promise<StepResult> {
   // With none in the cache the create itself finds out whether there is one.
   const known = c.ledgers.cached(key);
   const current = known === undefined ? undefined : await c.ledgers.read(key);
+  // Our cache was behind, and a newer release has written it since: it is not ours to write over.
+  if (current?.contents.state === "newer") return decideAgain("the ledger cannot be read");
   const old = current?.contents.state === "present" ? current.contents.ledger : undefined;
   if (old?.owner === owner.metadata.uid) return decideAgain("exists");
   const jobs = (await c.jobs.list(key)).filter((j) => j.ownerUid === owner.metadata.uid);
@@ -46,6 +51,10 @@ export async function initLedger(c: Context, key: string): Promise<StepResult> {
       : c.ledgers.write(current, ledger, owner));
   } catch (error) {
     return casLost(c, key, error);
+  }
+  // A namesake's runs exclude nobody here: their locks must not hold up the first ticks until they run out.
+  for (const run of old?.runs ?? []) {
+    void c.locks.release(run.lockKey, run.lockValue, NAMESAKE_LEASE_MS);
   }
   return decideAgain("created");
 }
