@@ -33,6 +33,8 @@ export const resources = {
   pods: resourceType<KubeObject>("v1", "Pod", "pods"),
 };
 
+const STALE_MS = 5_000;
+
 export interface Handlers<T> {
   changed(object: T): void;
   deleted(object: T): void;
@@ -56,7 +58,8 @@ export interface Caches extends AsyncDisposable {
   readonly owners: Owners & { size(): number; keys(): Iterable<Key> };
   start(): void;
   synced(signal: AbortSignal): Promise<void>;
-  health(): ReflectorHealth[];
+  /** A watch is not open, and has not been for longer than it takes to open it again. */
+  isStale(): boolean;
 }
 
 export function createCaches(o: CachesOptions): Caches {
@@ -142,7 +145,11 @@ export function createCaches(o: CachesOptions): Caches {
     async synced(signal) {
       await Promise.all(all.map((reflector) => reflector.synced(signal)));
     },
-    health: () => all.map((reflector) => reflector.health()),
+    isStale: () =>
+      all.some((reflector) => {
+        const { watching, lastContact } = reflector.health();
+        return !watching && o.clock.monotonic() - lastContact > STALE_MS;
+      }),
     async [Symbol.asyncDispose]() {
       await Promise.all(all.map((reflector) => reflector[Symbol.asyncDispose]()));
     },

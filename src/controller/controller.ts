@@ -225,6 +225,7 @@ export function createController(o: ControllerOptions): Controller {
     timers,
     replica: o.replica,
     process: o.process,
+    isStale: caches.isStale,
   });
 
   /** The ticks that this replica is first in line for go first: the others may never need us. */
@@ -292,9 +293,8 @@ export function createController(o: ControllerOptions): Controller {
     return [...ledgers.withRuns()].filter((key) => {
       const contents = ledgers.cached(key)?.contents;
       if (contents?.state !== "present") return false;
-      return contents.ledger.runs.some((r) =>
-        r.attempts.some((a) => a.by === o.process && !a.settled),
-      );
+      const attempts = contents.ledger.runs.flatMap((run) => run.attempts);
+      return attempts.some((a) => a.by === o.process && !a.settled);
     });
   }
 }

@@ -25,6 +25,8 @@ export interface WatchdogOptions {
   replica: string;
   /** `<replica>/<nonce>`. */
   process: string;
+  /** The ledgers' watch has stood still for a while. */
+  isStale?: () => boolean;
   /** How often to look for locks to renew, ms. */
   intervalMs?: number;
 }
@@ -54,6 +56,13 @@ const DEFAULT_LEASE_SECONDS = 30;
 /** A run that this replica has just learnt of is left to the ranks before it for so long, per rank, ms. */
 const HEAD_START_MS = 1_000;
 
+/** Before its Job exists a run has only the short lease of its election; the launch itself takes care of that. */
+function keepsItsLock(run: Run): boolean {
+  return (
+    run.jobUID !== undefined && run.ended !== true && run.of === undefined && run.lockKey !== ""
+  );
+}
+
 export function createWatchdog(o: WatchdogOptions): Watchdog {
   const intervalMs = o.intervalMs ?? 1_000;
   /** By run id: the next one. */
@@ -74,8 +83,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       const leaseMs = leaseSeconds * 1000;
       for (const run of contents.ledger.runs) {
         ours.add(run.runId);
-        // Before its Job exists a run has only the short lease of its election; the launch itself takes care of that.
-        if (run.jobUID === undefined || run.ended === true || run.lockKey === "") continue;
+        if (!keepsItsLock(run)) continue;
         const launched = run.attempts.at(-1)?.by === o.process;
         const first = rank === 0 || launched;
         const at = renewals.get(run.runId)?.at ?? (first ? now : now + rank * HEAD_START_MS);
@@ -89,8 +97,32 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     return entries;
   }
 
+  /**
+   * Those that live by the ledger as it is now. For whoever sees no news a run never ends, and he would keep its lock from
+   * all others; but while nobody can be asked, a run counts as alive.
+   */
+  async function confirmed(entries: readonly Held[]): Promise<Held[]> {
+    const byKey = Map.groupBy(entries, ({ key }) => key);
+    const live = await Promise.all(
+      [...byKey].map(async ([key, of]) => {
+        try {
+          const contents = (await o.ledgers.read(key))?.contents;
+          const ledger = contents?.state === "present" ? contents.ledger : undefined;
+          return of.filter(({ run }) => {
+            const current = ledger === undefined ? undefined : findRun(ledger, run.runId);
+            return current !== undefined && keepsItsLock(current);
+          });
+        } catch {
+          return of;
+        }
+      }),
+    );
+    return live.flat();
+  }
+
   async function round(): Promise<void> {
-    const entries = due();
+    const known = due();
+    const entries = known.length > 0 && o.isStale?.() === true ? await confirmed(known) : known;
     if (entries.length === 0) return;
     const results = await o.locks.extendMany(
       entries.map(({ run, leaseMs }) => ({ key: run.lockKey, value: run.lockValue, leaseMs })),
@@ -117,7 +149,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     const contents = live?.contents;
     if (contents?.state !== "present") return;
     const current = findRun(contents.ledger, run.runId);
-    if (current?.jobUID === undefined || current.ended === true) return;
+    if (current === undefined || !keepsItsLock(current)) return;
     const { outcome } = await o.locks.tryAcquire(run.lockKey, run.lockValue, leaseMs);
     if (outcome === "won") {
       renewals.set(run.runId, { at: o.clock.monotonic() + leaseMs / (first ? 3 : 2), first });
