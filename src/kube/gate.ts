@@ -51,7 +51,7 @@ export function createGate(maxInFlight: number): Gate {
 
   return {
     enter(priority) {
-      if (waiting[priority].size === 0 && hasRoom(priority)) {
+      if (hasRoom(priority)) {
         count[priority]++;
         return { ready: undefined, leave: once(() => leave(priority)) };
       }

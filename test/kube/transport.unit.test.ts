@@ -193,6 +193,55 @@ it("reports of low priority leave places for launches, though the server answers
   expect(failures.filter(({ outcome }) => outcome === "rejected")).toHaveLength(18);
 });
 
+it("calls beyond the places wait for one, and all are made", async () => {
+  let open = 0;
+  let most = 0;
+  await using api = await startFakeApi((_request, response) => {
+    most = Math.max(most, ++open);
+    setImmediate(() => {
+      open--;
+      response.end(JSON.stringify(map));
+    });
+  });
+  await using client = createKubeClient({ config: () => api.config(), maxInFlight: 2 });
+  await Promise.all(
+    Array.from({ length: 20 }, () => client.get(configMaps, key, { priority: "high" })),
+  );
+  expect(api.requests).toHaveLength(20);
+  expect(most).toBeLessThanOrEqual(2);
+});
+
+it("401: a read is repeated once with credentials loaded anew; a write is not, the next one has them", async () => {
+  const tokens: unknown[] = [];
+  let good = "t2";
+  await using api = await startFakeApi((request, response) => {
+    tokens.push(request.headers.authorization);
+    if (request.headers.authorization === `Bearer ${good}`) response.end(JSON.stringify(map));
+    else refuse(response, 401, { reason: "Unauthorized" });
+  });
+  let loads = 0;
+  const time = { now: () => Date.now(), monotonic: () => performance.now() + loads * 10_000 };
+  await using client = createKubeClient({
+    clock: time,
+    config() {
+      const config = api.config();
+      config.users = [{ name: "nobody", token: `t${++loads}` }];
+      return config;
+    },
+    random: () => 0,
+  });
+  const options = { timeoutMs: 100_000 };
+  await client.get(configMaps, key, options);
+  expect(tokens).toEqual(["Bearer t1", "Bearer t2"]);
+  good = "t3";
+  expect((await failureOf(client.create(configMaps, map, options))).status).toBe(401);
+  await client.create(configMaps, map, options);
+  expect(tokens.slice(2)).toEqual(["Bearer t2", "Bearer t3"]);
+  good = "none";
+  expect((await failureOf(client.get(configMaps, key, options))).status).toBe(401);
+  expect(tokens.slice(4)).toEqual(["Bearer t3", "Bearer t4"]);
+});
+
 it("a closed client refuses calls and ends those under way", async () => {
   const arrived = Promise.withResolvers<void>();
   await using api = await startFakeApi(() => arrived.resolve());

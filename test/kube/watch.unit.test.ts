@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { systemTimers, type Timers } from "../../src/clock.ts";
 import { createKubeClient } from "../../src/kube/client.ts";
 import type { KubeClient } from "../../src/kube/verbs.ts";
+import { manualTime } from "../controller/manual-time.ts";
 import { type FakeApi, refuse, startFakeApi } from "./fake-api.ts";
 import { configMaps, failureOf } from "./support.ts";
 
@@ -125,6 +126,37 @@ describe("watch", () => {
         expect(failure.message).toContain("not even a bookmark");
       },
     ));
+
+  it("any event or bookmark ends the silence", async () => {
+    const answering = Promise.withResolvers<ServerResponse>();
+    await using api = await startFakeApi((_request, response) => {
+      response.flushHeaders();
+      answering.resolve(response);
+    });
+    const time = manualTime();
+    await using client = createKubeClient({ config: () => api.config(), ...time });
+    let arrived = Promise.withResolvers<void>();
+    const opened = Promise.withResolvers<void>();
+    const ended = failureOf(
+      client.watch(configMaps, {
+        resourceVersion: "4",
+        timeoutSeconds: 300,
+        silenceMs: 30_000,
+        onOpen: () => opened.resolve(),
+        onEvent: () => arrived.resolve(),
+      }),
+    );
+    const response = await answering.promise;
+    await opened.promise;
+    for (const type of ["BOOKMARK", "ADDED", "BOOKMARK"]) {
+      await time.pass(29_000);
+      arrived = Promise.withResolvers<void>();
+      response.write(line(type, "a"));
+      await arrived.promise;
+    }
+    await time.pass(32_000);
+    expect((await ended).message).toContain("nothing came for 30 s");
+  });
 
   it("ends when its caller aborts", () =>
     watching(
