@@ -27,6 +27,8 @@ interface Row {
 const CELL_MS = Number(process.argv[2] ?? 3_000);
 const SLICES = 6;
 const SLOW_MS = 5_000;
+/** Until the code is compiled; colder than this, what is measured is V8. */
+const WARM_UP_MS = 1_500;
 const HERE = import.meta.dirname;
 const OUT = `${HERE}/../out`;
 
@@ -132,7 +134,7 @@ for (const { name: condition, harm } of CONDITIONS) {
         [...commands].map(([name, argv]) => startWorker(name, argv)),
       );
       try {
-        for (const worker of workers) await worker.slice(clients, 200);
+        for (const worker of workers) await worker.slice(clients, WARM_UP_MS);
         await harm(nodes[4]!);
         const cell = await measure(workers, condition, clients);
         cell.forEach(print);

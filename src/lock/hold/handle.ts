@@ -44,7 +44,9 @@ export function createHandle(hold: Hold, token: bigint | undefined): LockHandle 
       keys: hold.keys,
       value: hold.value,
       token,
-      signal: hold.signal,
+      get signal() {
+        return hold.signal;
+      },
       remainingMs: () => (released === undefined ? hold.remainingMs() : 0),
       isHeld: () => released === undefined && hold.isHeld(),
       assertHeld: hold.assertHeld,

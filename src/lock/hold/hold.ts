@@ -50,7 +50,8 @@ const RETRY_SHARE = 1 / 15;
 export function createHold(options: HoldOptions): Hold {
   const { port, clock, observer, watchdog, maxHoldMs } = options;
   const began = stampOf(clock);
-  const aborter = new AbortController();
+  // Made when somebody asks for it: most holds are short, and an AbortController is the dearest part of one.
+  let aborter: AbortController | undefined;
   const [first] = options.grants;
   const value = first?.value ?? "";
   const keys = options.grants.map(({ key }) => key);
@@ -82,7 +83,7 @@ export function createHold(options: HoldOptions): Hold {
   function lose(how: LockLostReason): void {
     if (state !== "held") return;
     end(how);
-    aborter.abort(new LockLostError(how, keys, lastVerdicts));
+    aborter?.abort(new LockLostError(how, keys, lastVerdicts));
     // What a hung node may still have of it would only be in the way of the next holder.
     for (const key of keys) void port.release(key, value, leaseMs);
   }
@@ -155,7 +156,14 @@ export function createHold(options: HoldOptions): Hold {
   return {
     keys,
     value,
-    signal: aborter.signal,
+    get signal() {
+      if (aborter === undefined) {
+        aborter = new AbortController();
+        const lost = state !== "held" && state !== "released";
+        if (lost) aborter.abort(new LockLostError(state as LockLostReason, keys, lastVerdicts));
+      }
+      return aborter.signal;
+    },
     remainingMs: () => (state === "held" ? Math.max(0, remainingMs()) : 0),
     isHeld,
     assertHeld,
