@@ -43,7 +43,7 @@ function start(name: string, kubeconfig: string): Promise<Replica> {
 
 /** One check of /readyz?verbose. */
 async function check(replica: Replica, name: string, says: RegExp): Promise<void> {
-  await until(`${replica.name}: readyz ${name} ${says}`, 60_000, async () => {
+  await until(`${replica.name}: readyz ${name} ${says}`, 90_000, async () => {
     const lines = (await replica.readyz()).split("\n");
     return lines.some((line) => line.includes(name) && says.test(line));
   });
@@ -106,7 +106,7 @@ describe.concurrent("a replica without", () => {
     await check(replica, "crd", /\[-\].*crds\/lockedcronjobs\.yaml/);
 
     await installCrd(cluster);
-    await replica.line("takes ticks", ({ event }) => event === "Started", 60_000);
+    await replica.line("takes ticks", ({ event }) => event === "Started");
     await replica.ready();
     await using lab = await world.lab(SYSTEM);
     await lab.create("job");
@@ -143,7 +143,7 @@ describe.concurrent("a replica without", () => {
 
     writeAtOnce(path, cluster.adminKubeconfig);
     // The other test brings the CRD.
-    await replica.line("takes ticks", ({ event }) => event === "Started", 60_000);
+    await replica.line("takes ticks", ({ event }) => event === "Started");
     await replica.ready();
     expect(JSON.stringify(replica.lines)).not.toMatch(/PRIVATE KEY/);
   });

@@ -138,7 +138,7 @@ describe("the API server is", () => {
     await victim.line("holds", ({ event }) => event === "Fault");
     cluster.apiServer.pause();
     victim.signal("SIGUSR2");
-    await victim.line("gives it up", ({ outcome }) => outcome === "the answer was lost", 40_000);
+    await victim.line("gives it up", ({ outcome }) => outcome === "the answer was lost");
     cluster.apiServer.resume();
     await cluster.apiServer.ready();
     await more(lab, 2);
@@ -163,7 +163,7 @@ describe("a namespace that is being deleted", () => {
     );
     expect(message).toContain("is being terminated");
     cluster.controllerManager.resume();
-    await until("it goes", 60_000, async () => {
+    await until("it goes", 90_000, async () => {
       const { items } = await world.client.list(namespaces);
       return items.every(({ metadata }) => metadata.name !== lab.namespace);
     });

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 /** What a kubelet says of pods that have done their work; the Job controller does the rest. */
 async function succeed(job: string): Promise<void> {
-  const pods = await until(`a pod of ${job}`, 30_000, async () => {
+  const pods = await until(`a pod of ${job}`, 90_000, async () => {
     const { items } = await world.client.list(resources.pods, {
       namespace: lab.namespace,
       labelSelector: `batch.kubernetes.io/job-name=${job}`,

@@ -37,7 +37,7 @@ async function condition(lab: Lab, name: string, type: string, status: string, r
 
 /** /readyz?verbose says this about the lock backend. */
 async function readiness(replica: Replica, says: RegExp): Promise<void> {
-  await until(`readyz: ${says}`, 60_000, async () => {
+  await until(`readyz: ${says}`, 90_000, async () => {
     const text = await replica.readyz();
     return text.split("\n").some((line) => line.includes("redis-quorum") && says.test(line));
   });
@@ -118,7 +118,7 @@ describe.concurrent("nodes are lost", () => {
     await lab.seen.settled("long");
     const { lockKey, lockValue } = lab.seen.ledger("long")!.runs[0]!;
     await Promise.all(redis.map(({ command }) => command("DEL", lockKey)));
-    await until("a majority holds it again", 30_000, async () => {
+    await until("a majority holds it again", 90_000, async () => {
       const values = await Promise.all(redis.map(({ command }) => command("GET", lockKey)));
       return values.filter((value) => value === lockValue).length >= 2;
     });

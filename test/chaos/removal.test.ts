@@ -66,7 +66,7 @@ const isGone = (lab: Lab) => () =>
 
 /** What the namespace controller says it waits for. */
 async function waitsForFinalizers(lab: Lab): Promise<void> {
-  await until("the namespace waits for our finalizers", 60_000, async () => {
+  await until("the namespace waits for our finalizers", 90_000, async () => {
     const namespace = (await world.client.get(namespaces, { name: lab.namespace })) as {
       status?: { conditions?: { type: string; status: string; message: string }[] };
     };
@@ -196,6 +196,27 @@ describe.concurrent("with nothing pending", () => {
         lab.seen.jobs("gone").every(({ deletedAt }) => deletedAt !== undefined),
     );
     expect(lab.seen.violations("gone")).toEqual([]);
+  });
+
+  it("a LockedCronJob that is made anew does not wait for the lock of its namesake's run", async () => {
+    await using lab = await world.lab();
+    await lab.replica("a");
+    const spec = { job: NEVER_FINISHES, lock: { leaseSeconds: 3_600 } };
+    const old = await lab.create("again", spec);
+    await lab.seen.created("again", 1);
+    await lab.seen.settled("again");
+    const { lockKey } = lab.seen.ledger("again")!.runs[0]!;
+    await until("its lock is held for an hour", 90_000, async () => {
+      const left = await Promise.all(world.redis.map(({ command }) => command("PTTL", lockKey)));
+      return left.filter((ms) => Number(ms) > 60_000).length >= 3;
+    });
+    await lab.remove("again");
+    await lab.seen.until("it is gone", () => lab.seen.owner("again") === undefined);
+    await lab.create("again", spec);
+    await lab.seen.until("a tick of the new one", () =>
+      lab.seen.jobs("again").some(({ owner }) => owner !== old.metadata.uid),
+    );
+    expect(lab.seen.violations("again")).toEqual([]);
   });
 
   it("a Job that is deleted before its end makes room for the next tick", async () => {

@@ -29,7 +29,7 @@ describe.concurrent.each([2, 3])("%i replicas without a head start for any", (co
         }),
       ),
     );
-    await Promise.all(names.map((name) => lab.seen.created(name, TICKS_EACH, 90_000)));
+    await Promise.all(names.map((name) => lab.seen.created(name, TICKS_EACH)));
     await Promise.all(names.map((name) => lab.patch(name, { suspend: true })));
     await Promise.all(names.map((name) => lab.seen.settled(name)));
 

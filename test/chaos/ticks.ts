@@ -82,7 +82,7 @@ export interface Witness extends AsyncDisposable {
 }
 
 const EVENT = coreEvents as ResourceType<RecordedEvent>;
-const DEFAULT_TIMEOUT_MS = 50_000;
+const DEFAULT_TIMEOUT_MS = 90_000;
 
 export async function openWitness(client: KubeClient, namespace: string): Promise<Witness> {
   const created = new Map<string, CreatedJob>();

@@ -3,7 +3,7 @@
  * that tests of one file can run side by side without meeting.
  */
 import { KubeConfig } from "@kubernetes/client-node";
-import { inject } from "vitest";
+import { inject, vi } from "vitest";
 import { LAUNCH_FINALIZER, keyOf } from "../../src/api/names.ts";
 import type { Job, LockedCronJob, LockedCronJobSpec } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
@@ -21,6 +21,9 @@ import type { Faults } from "../harness/faults.ts";
 import { startReplica, type Replica } from "../harness/replica.ts";
 import { startRedisNodes, type RedisServer } from "../redis/server.ts";
 import { openWitness, type Witness } from "./ticks.ts";
+
+// Tests mostly wait for the next second. The time-outs are for machines that have much else to do: nothing is timed here.
+vi.setConfig({ maxConcurrency: 10, testTimeout: 300_000, hookTimeout: 300_000 });
 
 export interface ReplicaChoices {
   faults?: Faults;

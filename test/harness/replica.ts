@@ -129,7 +129,7 @@ export async function startReplica(o: ReplicaOptions): Promise<Replica> {
     text: () => rest.join("\n"),
     exited,
     alive: () => guard.exitCode === null && guard.signalCode === null,
-    line(what, holds, timeoutMs = 30_000) {
+    line(what, holds, timeoutMs = 60_000) {
       const past = lines.find(holds);
       if (past !== undefined) return Promise.resolve(past);
       return new Promise((resolve, reject) => {
