@@ -11,8 +11,8 @@ const bed = redisBed(5);
 const ALL: readonly Fault[] = ["pause", "cut", "lossy", "delay", "wipe", "bareMajorityThenWipe"];
 const LEASE_MS = 500;
 /** So many runs may pass before a broken rule has to show; most show in the first. */
-const SEEDS = [1, 2, 3, 4, 5, 6];
-const SEARCH_TIMEOUT_MS = 120_000;
+const SEEDS = Array.from({ length: 12 }, (_, i) => i + 1);
+const SEARCH_TIMEOUT_MS = 180_000;
 
 /** One more try with another seed never hides a violation: the first run with one ends the search. */
 async function search(
