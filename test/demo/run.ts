@@ -43,8 +43,15 @@ export async function runDemo(o: {
   const stage = stack.use(
     await openStage({ mode: options.mode, name: o.name, signal, step, busy }),
   );
-  const good = await playAndJudge();
-  if (!good) screen.print(`  logs of the replicas: ${await saveLogs(stage)}`);
+  let good = false;
+  try {
+    good = await playAndJudge();
+  } finally {
+    if (!good && !signal.aborted) {
+      screen.draw([]);
+      screen.print("", `logs of the replicas and of the cluster: ${await saveLogs(stage)}`);
+    }
+  }
   if (!options.keep) {
     screen.print("", "taking everything down");
     return { code: good ? 0 : 1, stage: undefined };
