@@ -11,6 +11,7 @@ export function everyTicks(interval: number): TickSource {
     Math.max(0, Math.floor((to - (from - 1)) / interval));
   return {
     firstFrom,
+    robfigFrom: firstFrom,
     lastBetween(from, to) {
       const count = countAll(from, to);
       return count === 0 ? null : from - 1 + count * interval;

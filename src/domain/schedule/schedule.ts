@@ -42,8 +42,14 @@ export interface Schedule {
    */
   next(afterMs: number): number | null;
   /**
+   * The same as robfig/cron itself answers, to foresee what a CronJob does. It differs from `next` only right at some
+   * clock changes, where it is not after `afterMs`: a CronJob's ticks stand still there for ever, ours go on.
+   */
+  robfigNext(afterMs: number): number | null;
+  /**
    * Last tick in (fromMs, toMs] of the chain from `fromMs`, or null. Exact, and fast over any range: years cost
-   * microseconds each. (Exact but for second 59 in offsets with seconds, the last of which ended in 1972.)
+   * microseconds each. (Exact but for second 59 in offsets with seconds, the
+   * last of which ended in 1972.) Nothing is looked for from the year 2200 on.
    */
   lastFire(fromMs: number, toMs: number): number | null;
   /** Number of ticks in (fromMs, toMs] of the same chain; stops at `limit`. */
@@ -54,6 +60,9 @@ export interface Schedule {
    */
   timestamp(tickMs: number): string;
 }
+
+/** 2200-01-01: ranges end here, so that a nonsensical `to` does not cost the zone tables of 7,800 years. */
+const LAST_RANGE_SECOND = 7_258_118_400;
 
 /** Reads a schedule as Kubernetes does: robfig/cron's ParseStandard, no zone inside the expression, explicit zone names. */
 export function parseSchedule(
@@ -88,27 +97,35 @@ function createSchedule(
     intervalSeconds,
     subMinute: intervalSeconds === null ? seconds && !text.startsWith("@") : intervalSeconds < 60,
     ...onMilliseconds(ticks),
-    timestamp: (tickMs) => formatInstant(tickMs, zone.spanAt(Math.floor(tickMs / 1000)).offset),
+    timestamp(tickMs) {
+      const second = Math.floor(tickMs / 1000);
+      return formatInstant(tickMs, inRange(second) ? zone.spanAt(second).offset : 0);
+    },
   };
 }
 
 /** From the public milliseconds and half-open ranges to whole seconds and closed ones. */
-function onMilliseconds(ticks: TickSource): Pick<Schedule, "next" | "lastFire" | "countFires"> {
+function onMilliseconds(
+  ticks: TickSource,
+): Pick<Schedule, "next" | "robfigNext" | "lastFire" | "countFires"> {
   return {
     next(afterMs) {
       const from = secondAfter(afterMs);
-      if (!inRange(from)) return null;
-      return toMilliseconds(ticks.firstFrom(from));
+      return inRange(from) ? toMilliseconds(ticks.firstFrom(from)) : null;
+    },
+    robfigNext(afterMs) {
+      const from = secondAfter(afterMs);
+      return inRange(from) ? toMilliseconds(ticks.robfigFrom(from)) : null;
     },
     lastFire(fromMs, toMs) {
       const from = secondAfter(fromMs);
-      const to = Math.min(MAX_SECOND, Math.floor(toMs / 1000));
+      const to = Math.min(LAST_RANGE_SECOND, Math.floor(toMs / 1000));
       if (!inRange(from) || !(from <= to)) return null;
       return toMilliseconds(ticks.lastBetween(from, to));
     },
     countFires(fromMs, toMs, limit = Infinity) {
       const from = secondAfter(fromMs);
-      const to = Math.min(MAX_SECOND, Math.floor(toMs / 1000));
+      const to = Math.min(LAST_RANGE_SECOND, Math.floor(toMs / 1000));
       if (!inRange(from) || !(from <= to) || !(limit > 0)) return 0;
       return ticks.countBetween(from, to, limit);
     },

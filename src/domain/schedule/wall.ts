@@ -39,6 +39,16 @@ export function canMatch(f: CronFields): boolean {
   );
 }
 
+/** True when only minutes and seconds are restricted. */
+export function matchesEveryHour(f: CronFields): boolean {
+  return (
+    f.hours === 0xff_ffff &&
+    f.months === 0x1ffe &&
+    f.daysOfMonth === 0x7fff_ffff &&
+    f.weekdays === 0x7f
+  );
+}
+
 export function dayMatches(f: CronFields, dayOfMonth: number, weekday: number): boolean {
   const byDate = ((f.daysOfMonth >> (dayOfMonth - 1)) & 1) === 1;
   const byWeekday = ((f.weekdays >> weekday) & 1) === 1;

@@ -46,8 +46,8 @@ const SEGMENT = 512 * SAMPLE;
 const FIRST_SEGMENT = Math.floor(-4_102_444_800 / SEGMENT);
 const LAST_SEGMENT = Math.floor(MAX_SECOND / SEGMENT);
 
-/** Segments kept per zone: more than two centuries, so that only a jump through history drops any. */
-const MAX_SEGMENTS = 64;
+/** Segments kept per zone: all from 1840 to 2200 (of a few hundred bytes each; in practice two or three are read). */
+const MAX_SEGMENTS = 96;
 
 /** A zone of the tz database that ICU leaves out. Its offset is zero ("-00": not set up). */
 const FACTORY = "Factory";

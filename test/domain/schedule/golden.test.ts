@@ -30,7 +30,7 @@ function answer(vector: Vector, count: number): string[] | "error" {
   const times: string[] = [];
   let at = parseInstant(vector.after);
   while (times.length < count && at !== null) {
-    at = parsed.schedule.next(at);
+    at = parsed.schedule.robfigNext(at);
     if (at !== null) times.push(formatInstant(at));
   }
   return times;
