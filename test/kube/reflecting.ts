@@ -14,6 +14,8 @@ export interface Reflecting<T extends KubeObject> extends AsyncDisposable {
   /** Reasons of the troubles told, each once in a row. */
   troubles: string[];
   recoveries(): number;
+  /** Waits until the first list is complete and a watch is open. */
+  inStep(): Promise<void>;
   /** Waits until this was told. */
   told(change: string): Promise<void>;
   /** Waits until a trouble of this reason was told since the call. */
@@ -50,6 +52,10 @@ export function reflect<T extends KubeObject>(options: ReflectorOptions<T>): Ref
     changes,
     troubles,
     recoveries: () => recoveries,
+    async inStep() {
+      await reflector.synced();
+      await until("an open watch", PATIENCE_MS, () => reflector.health().watching);
+    },
     async told(change) {
       await until(`${change} in ${changes.join(" ")}`, PATIENCE_MS, () => changes.includes(change));
     },

@@ -46,8 +46,7 @@ const put = (name: string): Promise<ConfigMap> =>
 /** In step with the server, and watching. */
 async function inStep(through = client): Promise<Reflecting<ConfigMap>> {
   const it = reflect({ client: through, type: configMaps, namespace });
-  await it.reflector.synced();
-  await until("the watch", 60_000, () => it.reflector.health().watching);
+  await it.inStep();
   return it;
 }
 

@@ -49,7 +49,7 @@ describe("while all is well", () => {
   it("shows what is there, page by page, and then every change", async () => {
     await Promise.all(["a", "b", "c", "d", "e", "f", "g"].map((name) => put(name)));
     await using it = reflect({ client, type: configMaps, namespace, labelSelector, pageSize: 2 });
-    await it.reflector.synced();
+    await it.inStep();
     expect([...it.changes].sort()).toEqual(["+a", "+b", "+c", "+d", "+e", "+f", "+g"]);
     it.changes.length = 0;
     await put("h");
@@ -68,7 +68,7 @@ describe("while all is well", () => {
     await put("a", { team: "x" });
     await put("b", { team: "y" });
     await using it = reflect({ client, type: configMaps, namespace, labelSelector: "team=x" });
-    await it.reflector.synced();
+    await it.inStep();
     await change("a", { metadata: { labels: { team: "y" } } });
     await change("b", { metadata: { labels: { team: "x" } } });
     await it.told("+b");
@@ -84,7 +84,7 @@ describe("while all is well", () => {
     });
     const indexes = { owner: ownerUidIndex, team: labelIndex("team") };
     await using it = reflect({ client, type: configMaps, namespace, labelSelector, indexes });
-    await it.reflector.synced();
+    await it.inStep();
     const named = (objects: readonly KubeObject[]) => objects.map(({ metadata }) => metadata.name);
     expect(named(it.reflector.store.by("owner", uid))).toEqual(["owned"]);
     expect(named(it.reflector.store.by("team", "x"))).toEqual(["owned"]);
@@ -109,7 +109,7 @@ describe("while all is well", () => {
         return { metadata: { name, namespace, uid, resourceVersion } as ConfigMap["metadata"] };
       },
     });
-    await it.reflector.synced();
+    await it.inStep();
     await put("b");
     await it.told("+b");
     expect(seen).toEqual([undefined, undefined]);
@@ -131,7 +131,7 @@ describe("while all is well", () => {
         },
       },
     });
-    await it.reflector.synced();
+    await it.inStep();
     const told: string[] = [];
     for (let i = 0; watches.length < 4; i++) {
       await put(`n${i}`);
@@ -139,27 +139,32 @@ describe("while all is well", () => {
       told.push(`+n${i}`);
     }
     expect(it.changes).toEqual(told);
+    // From where the last one ended, not from the list on.
+    expect(Number(watches.at(-1))).toBeGreaterThan(Number(watches[0]));
     expect(it.troubles).toEqual([]);
   });
 
   it("a quiet watch brings bookmarks, and they keep the store fresh", async () => {
-    const bookmarks: string[] = [];
-    const { resourceVersion } = await client.list(configMaps, { namespace, labelSelector });
-    await client.watch(configMaps, {
+    await using it = reflect({
+      type: configMaps,
       namespace,
       labelSelector,
-      resourceVersion,
-      // The server sends one before it ends a watch, else about every minute.
-      timeoutSeconds: 5,
-      onEvent: ({ type, object }) =>
-        void bookmarks.push(`${type} ${Number(object.metadata.resourceVersion) > 0}`),
+      client: {
+        list: (type, options) => client.list(type, options),
+        // The server sends a bookmark a little before it ends a watch, else about every minute.
+        watch: (type, request) => client.watch(type, { ...request, timeoutSeconds: 6 }),
+      },
     });
-    expect(new Set(bookmarks)).toEqual(new Set(["BOOKMARK true"]));
+    await it.inStep();
+    const { store } = it.reflector;
+    const listed = store.freshAsOf();
+    await until("a bookmark", 90_000, () => store.freshAsOf() > listed);
+    expect(it.changes).toEqual([]);
   });
 
   it("after disposal nothing is told", async () => {
     const it = reflect({ client, type: configMaps, namespace, labelSelector });
-    await it.reflector.synced();
+    await it.inStep();
     await it[Symbol.asyncDispose]();
     await put("late");
     await client.list(configMaps, { namespace });
@@ -178,9 +183,9 @@ describe("when the connection fails", () => {
     });
     await put("a");
     await using it = reflect({ client: through, type: configMaps, namespace, labelSelector });
-    await it.reflector.synced();
+    await it.inStep();
     for (let round = 0; round < 5; round++) {
-      await until("the watch", 30_000, () => it.reflector.health().watching);
+      await it.inStep();
       const trouble = it.trouble("ConnectionLost");
       proxy.cut();
       await put(`n${round}`);
@@ -198,7 +203,7 @@ describe("when the connection fails", () => {
     await using through = clientOf(cluster.kubeconfigPath, { port: proxy.port });
     await Promise.all([put("stays"), put("goes"), put("changes")]);
     await using it = reflect({ client: through, type: configMaps, namespace, labelSelector });
-    await it.reflector.synced();
+    await it.inStep();
     await proxy.refuse();
     await it.trouble("ConnectionRefused");
     const { store, health } = it.reflector;
@@ -221,8 +226,7 @@ describe("when the connection fails", () => {
     await using proxy = await startCutProxy(cluster.server);
     await using through = clientOf(cluster.kubeconfigPath, { port: proxy.port });
     await using it = reflect({ client: through, type: configMaps, namespace, labelSelector });
-    await it.reflector.synced();
-    await until("the watch", 30_000, () => it.reflector.health().watching);
+    await it.inStep();
     proxy.freeze();
     await put("unseen");
     await it.told("+unseen");
