@@ -34,6 +34,8 @@ export interface Row {
   readonly settled: boolean;
 }
 
+export type RedisState = "up" | "down" | "quarantined";
+
 export interface LockView {
   readonly sample: string;
   readonly key: string | undefined;
@@ -46,6 +48,8 @@ export interface Board extends AsyncDisposable {
   /** Every tick since the sample was applied, oldest first. */
   rows(): readonly Row[];
   locks(): readonly LockView[];
+  /** Each Redis node as the replicas see it. */
+  redis(): readonly RedisState[];
   /** The next tick of a sample, ms; undefined while its ledger is not there. */
   next(sample: string): number | undefined;
 }
@@ -65,9 +69,13 @@ export async function openBoard(stage: Stage): Promise<Board> {
   const settledRows = new Map<string, Row>();
   const podOf = new Map<string, Pod>();
   const logOf = new Map<string, string>();
+  /** Jobs whose log is complete. */
+  const logRead = new Set<string>();
   const seenLock = new Map<string, { votes: number; ttlMs: number; at: number }>();
   const finished = new Map<string, number>();
   let views: readonly LockView[] = [];
+  /** What a replica has said of its nodes last. */
+  let redisHealth = "";
   const stop = new AbortController();
 
   const stream = await openStream(client, PODS, NAMESPACE, (change, pod) => {
@@ -76,15 +84,17 @@ export async function openBoard(stage: Stage): Promise<Board> {
     const before = podOf.get(job)?.status?.phase;
     podOf.set(job, pod);
     const phase = pod.status?.phase;
-    if (phase !== before && phase !== "Pending") void readLog(job, pod.metadata.name);
+    if (phase !== before && phase !== "Pending") void readLog(job, pod.metadata.name, phase);
   });
 
   /** Also while it runs: the first line is there before the last one. */
-  async function readLog(job: string, pod: string): Promise<void> {
+  async function readLog(job: string, pod: string, phase: string | undefined): Promise<void> {
     if (stage.mode !== "nodes") return;
     const output = await cluster.kubectl(["logs", pod, "--namespace", NAMESPACE]).catch(() => "");
+    if (logRead.has(job)) return;
     const last = output.trim().split("\n").at(-1);
     if (last !== undefined && last !== "") logOf.set(job, last);
+    if (phase !== "Running") logRead.add(job);
   }
 
   async function lookAtLock(sample: Sample): Promise<LockView> {
@@ -111,6 +121,7 @@ export async function openBoard(stage: Stage): Promise<Board> {
   const watching = watchLocks();
 
   function hear(replica: string, { event, key, tick, outcome, ...rest }: LogLine): void {
+    if (event === "RedisHealth") redisHealth = rest.reason ?? "";
     if (tick === undefined || key === undefined) return;
     const id = `${key.slice(key.indexOf("/") + 1)} ${Date.parse(tick)} ${replica}`;
     if (event === "Launched") latencies.set(id, Number(rest["latencyMs"]));
@@ -131,19 +142,18 @@ export async function openBoard(stage: Stage): Promise<Board> {
     }
     const claimant = runs[0]?.attempts[0]?.by.split("/")[0];
     const winner = winnerOf(run, job?.attempt) ?? claimant;
-    const says = logOf.get(run.jobName);
     const over = isOver(history, run);
     return {
       sample: name,
       tick,
-      settled: over && isComplete(run, says),
+      settled: over && isComplete(run),
       ...defined({
         winner,
         attempt: job?.attempt,
         election: elections.get(`${name} ${tick} ${claimant}`),
         latencyMs: latencies.get(`${name} ${tick} ${winner}`),
         phase: podOf.get(run.jobName)?.status?.phase,
-        says,
+        says: logOf.get(run.jobName),
         lock: lockOf(run, over),
       }),
     };
@@ -158,9 +168,9 @@ export async function openBoard(stage: Stage): Promise<Board> {
   }
 
   /** Its log comes a moment after its end. */
-  function isComplete(run: Run, says: string | undefined): boolean {
+  function isComplete(run: Run): boolean {
     const since = performance.now() - (finished.get(run.runId) ?? Infinity);
-    return stage.mode !== "nodes" || says !== undefined || since > LOG_PATIENCE_MS;
+    return stage.mode !== "nodes" || logRead.has(run.jobName) || since > LOG_PATIENCE_MS;
   }
 
   function lockOf(run: Run, over: boolean): Row["lock"] {
@@ -190,6 +200,7 @@ export async function openBoard(stage: Stage): Promise<Board> {
         .sort((a, b) => a.tick - b.tick || a.sample.localeCompare(b.sample));
     },
     locks: () => views,
+    redis: () => stage.redis.map(({ port }) => redisState(redisHealth, port)),
     next(name) {
       const sample = samples.find((s) => s.name === name);
       const ledger = ledgerOf(name);
@@ -208,6 +219,13 @@ export async function openBoard(stage: Stage): Promise<Board> {
 function winnerOf(run: Run, attempt: number | undefined): string | undefined {
   const by = run.attempts.find(({ n }) => attempt === undefined || n === attempt)?.by;
   return by?.split("/")[0];
+}
+
+/** From "4 of 5 Redis nodes up (3 needed); 3/127.0.0.1:6379 QUARANTINED (…)": nodes that are well are not named. */
+function redisState(health: string, port: number): RedisState {
+  const why = new RegExp(`:${port} (\\w+)`).exec(health)?.[1];
+  if (why === undefined) return "up";
+  return why === "QUARANTINED" ? "quarantined" : "down";
 }
 
 /** An object without the fields that are undefined. */

@@ -7,7 +7,7 @@ export class Interrupted extends Error {
   readonly code: number;
 
   constructor(signal: NodeJS.Signals) {
-    super(`interrupted by ${signal}: everything was taken down`);
+    super(`interrupted by ${signal}; everything is taken down`);
     this.code = codeOf(signal);
   }
 }

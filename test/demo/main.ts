@@ -7,9 +7,12 @@ import { runDemo } from "./run.ts";
 import { Interrupted, onInterrupt } from "./interrupt.ts";
 import type { Terminal } from "./screen.ts";
 
+// One that is called dumb knows no escape sequences.
+const isTTY = process.stdout.isTTY && process.env["TERM"] !== "dumb";
+
 const terminal: Terminal = {
   write: (text) => void process.stdout.write(text),
-  isTTY: process.stdout.isTTY,
+  isTTY,
   size: () => ({ columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 }),
 };
 
@@ -32,7 +35,7 @@ async function carryOut(command: Command, argv: readonly string[]): Promise<numb
 
 async function main(argv: readonly string[]): Promise<number> {
   try {
-    const where = { root: process.getuid?.() === 0, tty: process.stdout.isTTY };
+    const where = { root: process.getuid?.() === 0, tty: isTTY };
     return await carryOut(parseFlags(argv, where), argv);
   } catch (error) {
     if (error instanceof Interrupted) {

@@ -78,15 +78,11 @@ async function killRedis(play: Play, count: number): Promise<number> {
   const [first, second] = [1, 3];
   await show.scene("SIGKILL for two of the five Redis: three are a majority.");
   await Promise.all([stage.redis[first]?.kill(), stage.redis[second]?.kill()]);
-  show.redis(first, "down");
-  show.redis(second, "down");
   await ticks(play, count);
   show.note(
     "Both start again, empty. They have forgotten their votes, so replicas do not count them until the longest lease is over.",
   );
   await Promise.all([stage.redis[first]?.wipe(), stage.redis[second]?.wipe()]);
-  show.redis(first, "emptied");
-  show.redis(second, "emptied");
   return second;
 }
 
@@ -117,7 +113,6 @@ async function emptyOne(play: Play, not: number): Promise<void> {
   const tick = await nextTick(play);
   await show.when(() => rowAt(play, tick)?.lock?.held === true, PATIENCE_MS);
   await stage.redis[chosen]?.wipe();
-  show.redis(chosen, "emptied");
   await ticks(play, 1);
 }
 

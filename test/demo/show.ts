@@ -2,13 +2,12 @@
 import type { Board, Row } from "./board.ts";
 import { wrap, type Screen } from "./screen.ts";
 import type { Stage } from "./stage.ts";
-import { header, lines, stateLines, type State } from "./table.ts";
+import { header, lines, stateLines } from "./table.ts";
 
 export interface Show {
   /** Begins a step, once the rows before it have settled: one sentence. */
   scene(sentence: string): Promise<void>;
   note(sentence: string): void;
-  redis(index: number, state: State["redis"][number]): void;
   /** Waits for an instant, ms. @throws the signal's reason when it is aborted */
   until(instant: number): Promise<void>;
   /** Waits for a fact, no longer than `patienceMs`; false when it did not come. */
@@ -31,7 +30,6 @@ export function createShow(o: {
   readonly signal: AbortSignal;
 }): Show {
   const { screen, stage, board, signal } = o;
-  const redis: State["redis"][number][] = stage.redis.map(() => "up");
   const printed = new Set<string>();
   const podless = stage.mode !== "nodes";
   let scenes = 0;
@@ -57,7 +55,7 @@ export function createShow(o: {
       const at = board.next(name);
       return { sample: name, inMs: at === undefined ? undefined : at - now };
     });
-    const state = { players: stage.players, redis, locks: board.locks(), next };
+    const state = { players: stage.players, redis: board.redis(), locks: board.locks(), next };
     const open = rows.filter((row) => !settled.includes(row)).flatMap(text);
     screen.draw([
       ...(headed || open.length === 0 ? [] : [head()]),
@@ -95,9 +93,6 @@ export function createShow(o: {
       refresh();
       const text = wrap(`> ${sentence}`, screen.width() - 1, "  ");
       screen.print(...text.map((line) => screen.paint("yellow", line)));
-    },
-    redis(index, state) {
-      redis[index] = state;
     },
     async until(instant) {
       while (Date.now() < instant) await pause();

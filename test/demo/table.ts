@@ -1,7 +1,7 @@
 /** Rows, and what is below them, as text. Knows nothing of terminals but their width. */
 import { Reason } from "../../src/api/reasons.ts";
 import type { Condition } from "./cast.ts";
-import type { LockView, Row } from "./board.ts";
+import type { LockView, RedisState, Row } from "./board.ts";
 import type { Style } from "./screen.ts";
 
 export type Paint = (style: Style, text: string) => string;
@@ -108,8 +108,7 @@ function phaseStyle({ phase }: Row): Style {
 
 export interface State {
   readonly players: readonly { readonly name: string; readonly condition: Condition }[];
-  /** What is true of each Redis node. */
-  readonly redis: readonly ("up" | "down" | "emptied")[];
+  readonly redis: readonly RedisState[];
   readonly locks: readonly LockView[];
   readonly next: readonly { readonly sample: string; readonly inMs: number | undefined }[];
 }
@@ -122,15 +121,20 @@ const CONDITION_STYLE: Readonly<Record<Condition, Style>> = {
   "cut off": "magenta",
 };
 
+const REDIS_STYLE: Readonly<Record<RedisState, Style>> = {
+  up: "green",
+  down: "red",
+  quarantined: "yellow",
+};
+
 /** What is below the rows: who is well, who holds which lock, what comes next. */
 export function stateLines({ players, redis, locks, next }: State, paint: Paint): string[] {
   const cast = players.map(
     ({ name, condition }) => `${paint(CONDITION_STYLE[condition], "●")} ${name} ${condition}`,
   );
-  const nodes = redis.map((state, i) => {
-    const style = state === "up" ? "green" : state === "down" ? "red" : "yellow";
-    return `${paint(style, "●")} ${i + 1}${state === "up" ? "" : ` ${state}`}`;
-  });
+  const nodes = redis.map(
+    (state, i) => `${paint(REDIS_STYLE[state], "●")} ${i + 1}${state === "up" ? "" : ` ${state}`}`,
+  );
   return [
     `replicas  ${cast.join("   ")}`,
     `redis     ${nodes.join("   ")}`,
