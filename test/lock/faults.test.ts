@@ -4,7 +4,7 @@ import { allUp, count, freshKey, freshValue, LEASE_MS, redisBed } from "./fixtur
 
 const bed = redisBed(5);
 /** Short, so that what depends on it does not make the tests slow. */
-const FAST = { nodeTimeoutMs: 200, heartbeatMs: 100, reconnectMaxMs: 100 };
+const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 100 };
 
 describe("one or two nodes away", () => {
   it.each([

@@ -5,7 +5,7 @@ import { freePort, startRedis } from "../redis/server.ts";
 import { allUp, freshKey, freshValue, LEASE_MS, redisBed } from "./fixture.ts";
 
 const bed = redisBed(3);
-const FAST = { nodeTimeoutMs: 200, heartbeatMs: 100, reconnectMaxMs: 100 };
+const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 100 };
 const USER = ["--user", "app", "on", ">pw", "~*", "+@all"];
 const others = () => bed.servers.slice(1).map(({ url }) => url);
 

@@ -4,7 +4,7 @@ import { until } from "../redis/facts.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
 const bed = redisBed(5);
-const FAST = { nodeTimeoutMs: 100, heartbeatMs: 100, reconnectMaxMs: 50 };
+const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 50 };
 const everywhere = (key: string, value: string | null) =>
   until(
     `${value} everywhere`,
@@ -163,18 +163,18 @@ describe("loss", () => {
 
   it("does not follow from one renewal that fails: the next one saves it", async () => {
     const lock = await bed.lock(FAST);
-    const held = await lock.acquire(freshKey(), { leaseMs: 1_500, watchdog: true });
+    const held = await lock.acquire(freshKey(), { leaseMs: 3_000, watchdog: true });
     const outcomes: string[] = [];
     for (const i of [0, 1, 2]) bed.servers[i]!.pause();
     await until("a renewal could not reach a majority", async () => {
       outcomes.push((await lock.extend(freshKey(), "x", 1_000)).outcome);
-      return held.remainingMs() < 900;
+      return held.remainingMs() < 1_700;
     });
     for (const i of [0, 1, 2]) bed.servers[i]!.resume();
     await until(
       "renewed",
       () => held.remainingMs(),
-      (left) => left > 1_200,
+      (left) => left > 2_000,
     );
     expect(held.signal.aborted).toBe(false);
     expect(outcomes).toContain("noQuorum");

@@ -3,7 +3,7 @@ import { until } from "../redis/facts.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
 const bed = redisBed(5);
-const FAST = { nodeTimeoutMs: 200, heartbeatMs: 100, reconnectMaxMs: 50, factsMs: 100 };
+const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 50, factsMs: 100 };
 const LEASE_MS = 3_000;
 const state = (lock: { health(): { nodes: readonly { state: string }[] } }, i: number) =>
   lock.health().nodes[i]?.state;

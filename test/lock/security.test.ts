@@ -7,7 +7,7 @@ import { makeCertificate } from "../redis/tls.ts";
 import { allUp, freshKey, freshValue, LEASE_MS, redisBed } from "./fixture.ts";
 
 const bed = redisBed(2);
-const FAST = { nodeTimeoutMs: 200, heartbeatMs: 100, reconnectMaxMs: 50 };
+const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 50 };
 const others = () => bed.servers.map(({ url }) => url);
 
 describe("TLS", () => {

@@ -10,7 +10,7 @@ import { allUp, freshKey, freshValue, redisBed } from "./fixture.ts";
  */
 const bed = redisBed(5);
 const LEASE_MS = 20_000;
-const FAST = { nodeTimeoutMs: 250, heartbeatMs: 60_000, reconnectMaxMs: 20 };
+const FAST = { nodeTimeoutMs: 500, heartbeatMs: 60_000, reconnectMaxMs: 20 };
 const SUBSETS = Array.from({ length: 32 }, (_, mask) =>
   [0, 1, 2, 3, 4].filter((i) => (mask >> i) % 2 === 1),
 );
