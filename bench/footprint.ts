@@ -9,6 +9,7 @@
 import { readFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { resources } from "../src/controller/caches.ts";
+import { cpuSeconds } from "./lib/cpu.ts";
 import { cron, KINDS } from "./lib/cron.ts";
 import { inParallel, until } from "./lib/jobs.ts";
 import { setUp } from "./lib/setup.ts";
@@ -22,16 +23,6 @@ const { values: flags } = parseArgs({
 });
 const n = Number(flags.n);
 const seconds = Number(flags.seconds);
-/** USER_HZ of every Linux that Node runs on. */
-const TICKS_PER_SECOND = 100;
-
-/** User and system time of a process, seconds. */
-function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
-}
-
 function residentMb(pid: number): number {
   const kb = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kb) / 1024;

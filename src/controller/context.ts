@@ -30,13 +30,16 @@ export interface Context {
   onStep: StepHook;
   /** Prefix of lock keys; tells clusters that share a Redis apart. */
   lockPrefix: string;
-  electionLeaseMs: number;
+  /** Of an election, ms: grows with the crowd of ticks due at once, since each then takes longer to get its Job. */
+  electionLeaseMs(): number;
 }
 
 /** How a step ended: decide again on what is there now, or look again later. */
 export type StepResult =
   | { next: "decide"; outcome: string }
   | { next: "again"; at: number; outcome: string }
+  /** The tick has its Job; what remains has time, so ticks that are due go first. */
+  | { next: "followUp"; outcome: string }
   | { next: "retry"; error: unknown; outcome: string };
 
 export const decideAgain = (outcome: string): StepResult => ({ next: "decide", outcome });

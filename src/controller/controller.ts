@@ -16,6 +16,7 @@ import { createMembership } from "./membership.ts";
 import type { EventSink, Locks, Observer, StepHook } from "./ports.ts";
 import { startPulse } from "./pulse.ts";
 import { createReconciler } from "./reconciler.ts";
+import { createScheduleCache } from "./schedule-cache.ts";
 import { createStatusWriter } from "./status-writer.ts";
 import { createTurns } from "./turns.ts";
 import { createWatchdog } from "./watchdog.ts";
@@ -161,7 +162,7 @@ export function createController(o: ControllerOptions): Controller {
     observe: o.observe,
     onStep,
     lockPrefix: o.lockPrefix,
-    electionLeaseMs: o.electionLeaseMs,
+    electionLeaseMs: () => o.electionLeaseMs + Math.min(dueAtOnce * 10, 20_000),
   };
   const turns = createTurns({
     process: o.process,
@@ -169,13 +170,16 @@ export function createController(o: ControllerOptions): Controller {
     members: membership,
     takeOverAfterMs: o.takeOverAfterMs,
   });
+  const schedules = createScheduleCache();
   const reconciler = createReconciler({
     context,
+    schedules,
     turns,
     agenda,
     rank: membership.rank,
     rankDelayMs: o.rankDelayMs,
     dueAtOnce: () => dueAtOnce,
+    followUp: (key) => queue.add(key, { priority: PRIORITY.followUp }),
     onSettled: (key) => statusQueue.addAfter(key, STATUS_DELAY_MS),
     stopping: () => stopping,
   });
@@ -192,6 +196,7 @@ export function createController(o: ControllerOptions): Controller {
   });
   const statusWriter = createStatusWriter({
     client,
+    random,
     lockedCronJobs: resources.lockedCronJobs,
     owners: caches.owners,
     ledgers,
@@ -199,7 +204,8 @@ export function createController(o: ControllerOptions): Controller {
     clock,
     replica: o.replica,
     lockBackend: o.lockBackend,
-    busy: () => queue.stats().queued > 0,
+    busy: () => queue.waiting(PRIORITY.dueLater) > 0,
+    schedules,
     onStep,
   });
   const statusQueue = createWorkQueue({
@@ -262,7 +268,7 @@ export function createController(o: ControllerOptions): Controller {
       await statusQueue.drain(Math.max(0, until - clock.monotonic()));
       await watchdog[Symbol.asyncDispose]();
       // ORDER: a process that has left an attempt unsettled keeps its Lease: only by it can its death be proven.
-      if (withOwnAttempts().length > 0) await membership[Symbol.asyncDispose]();
+      if (ledgers.withAttemptsOf(o.process).length > 0) await membership[Symbol.asyncDispose]();
       else await membership.resign();
       await caches[Symbol.asyncDispose]();
       return { unfinished };
@@ -272,7 +278,7 @@ export function createController(o: ControllerOptions): Controller {
     },
     stats: () => ({
       lockedCronJobs: caches.owners.size(),
-      queued: queue.stats().queued,
+      queued: queue.waiting(),
       replicas: membership.live().length,
       locksHeld: watchdog.held(),
       pulseAt,
@@ -283,18 +289,8 @@ export function createController(o: ControllerOptions): Controller {
   async function endLaunches(until: number): Promise<void> {
     const deadline = Promise.withResolvers<void>();
     const callOff = timers.after(Math.max(0, until - clock.monotonic()), deadline.resolve);
-    const work = withOwnAttempts().map((key) => reconciler.reconcile(key));
+    const work = ledgers.withAttemptsOf(o.process).map((key) => reconciler.reconcile(key));
     await Promise.race([Promise.allSettled(work), deadline.promise]);
     callOff();
-  }
-
-  /** Keys of runs with an attempt of this process that is not settled. */
-  function withOwnAttempts(): Key[] {
-    return [...ledgers.withRuns()].filter((key) => {
-      const contents = ledgers.cached(key)?.contents;
-      if (contents?.state !== "present") return false;
-      const attempts = contents.ledger.runs.flatMap((run) => run.attempts);
-      return attempts.some((a) => a.by === o.process && !a.settled);
-    });
   }
 }

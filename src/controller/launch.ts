@@ -51,8 +51,9 @@ export async function launch(
   const lockKey = lockKeyOf(c, owner, t.tick);
   const lockValue = `${runId}#${Math.floor(c.random() * 2 ** 48).toString(36)}`;
 
+  const electionLeaseMs = c.electionLeaseMs();
   const begun = c.clock.monotonic();
-  const election = await c.locks.tryAcquire(lockKey, lockValue, c.electionLeaseMs);
+  const election = await c.locks.tryAcquire(lockKey, lockValue, electionLeaseMs);
   c.observe.elected({
     key,
     tick: t.tick,
@@ -62,14 +63,14 @@ export async function launch(
   if (election.outcome === "held") {
     // The winner's claim wakes us. Without news of it (cut off from the API server, say) we ask less and less often; and no
     // less often than a lock of a dead winner would run out.
-    const pauseMs = pauseWhenLateMs(c.clock.now() - t.tick, HELD_RETRY_MS, c.electionLeaseMs);
+    const pauseMs = pauseWhenLateMs(c.clock.now() - t.tick, HELD_RETRY_MS, electionLeaseMs);
     return againIn(c, pauseMs * (0.5 + c.random()), "another replica is elected");
   }
   if (election.outcome === "noQuorum" && owner.spec.lock?.onQuorumLoss === "Wait") {
     return againIn(c, QUORUM_RETRY_MS, "no quorum: waiting, as lock.onQuorumLoss says");
   }
   const giveUp = (): void => {
-    if (election.outcome === "won") void c.locks.release(lockKey, lockValue, c.electionLeaseMs);
+    if (election.outcome === "won") void c.locks.release(lockKey, lockValue, electionLeaseMs);
   };
   // CRASH WINDOW elected -> claimed: nothing happened yet; the lock's short lease runs out and another one is elected.
   await c.onStep("elected", key);
@@ -131,7 +132,7 @@ export async function send(
   c.events.event(owner, "Normal", EventReason.SuccessfulCreate, `Created job ${job.name}`);
   // CRASH WINDOW created -> started: the finalizer keeps the Job, any replica records it.
   await c.onStep("created", key);
-  return { next: "again", at: c.clock.now(), outcome: "created" };
+  return { next: "followUp", outcome: "created" };
 }
 
 /** An open claim that brought no Job: look for it, then authorise one more POST by compare-and-set, then send it. */

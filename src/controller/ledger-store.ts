@@ -36,6 +36,8 @@ export interface LedgerStore extends Ledgers {
   keys(): Iterable<Key>;
   /** Keys of ledgers that have an open run. */
   withRuns(): Iterable<Key>;
+  /** Keys of runs with an attempt of this process that is not settled. */
+  withAttemptsOf(process: string): Key[];
 }
 
 export function createLedgerStore(o: {
@@ -81,6 +83,13 @@ export function createLedgerStore(o: {
     cached: (key) => known.get(key),
     keys: () => known.keys(),
     withRuns: () => withRuns,
+    withAttemptsOf: (process) =>
+      [...withRuns].filter((key) => {
+        const contents = known.get(key)?.contents;
+        if (contents?.state !== "present") return false;
+        const attempts = contents.ledger.runs.flatMap((run) => run.attempts);
+        return attempts.some((a) => a.by === process && !a.settled);
+      }),
     observe(lease) {
       const record = learn(lease);
       if (record !== undefined) o.onChange(keyOf(record.namespace, record.name));

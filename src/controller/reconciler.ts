@@ -9,10 +9,10 @@ import { decide, type Decision, type LedgerState, type Snapshot } from "../domai
 import { beyondHistory } from "../domain/decide/history.ts";
 import { standByMs } from "../domain/election.ts";
 import type { Ledger } from "../domain/ledger.ts";
-import { parseSchedule, type ParseScheduleResult } from "../domain/schedule/index.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import { launch, send, takeOver } from "./launch.ts";
 import type { LedgerRecord } from "./ports.ts";
+import type { ScheduleCache } from "./schedule-cache.ts";
 import type { Turns } from "./turns.ts";
 import * as ledgers from "./ledger-effects.ts";
 import * as runs from "./run-effects.ts";
@@ -20,6 +20,7 @@ import { again, done, retry, type Outcome } from "./workqueue.ts";
 
 export interface ReconcilerOptions {
   context: Context;
+  schedules: ScheduleCache;
   turns: Turns;
   rankDelayMs: number;
   /** How many replicas go before this one for a key. */
@@ -28,6 +29,8 @@ export interface ReconcilerOptions {
   dueAtOnce(): number;
   /** Where instants further away than the next pulse are kept. */
   agenda: { set(key: Key, at: number): void; delete(key: Key): void };
+  /** Looks at a key again as soon as no tick is due. */
+  followUp(key: Key): void;
   /** Called when there is nothing more to do now: the status may have changed. */
   onSettled(key: Key): void;
   /** The replica is going: only what it has begun is brought to its end. */
@@ -54,7 +57,7 @@ const SOON_MS = 1_000;
 
 export function createReconciler(o: ReconcilerOptions): Reconciler {
   const c = o.context;
-  const schedules = createScheduleCache();
+  const { schedules } = o;
   /** What the last event of a key was given for. */
   const eventGiven = new Map<Key, string>();
 
@@ -145,8 +148,11 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
       if (stopping && !ENDS_A_LAUNCH.includes(decision.do)) return done();
       const result = await step(world, decision);
       if (result.next === "retry") return retry(result.error);
+      if (result.next === "followUp" && !stopping) {
+        o.followUp(key);
+        return done();
+      }
       if (result.next === "again") {
-        if (stopping && result.at <= c.clock.now()) continue;
         o.onSettled(key);
         return again(Math.min(result.at, decision.at ?? Infinity));
       }
@@ -250,28 +256,4 @@ async function carryOutFor(
       return send(c, owner, schedule, record, d.run, d.n, s.rank);
     }
   }
-}
-
-/** A schedule is parsed once for each text and zone, not on each look. */
-function createScheduleCache(): {
-  of(key: Key, owner: LockedCronJob): ParseScheduleResult;
-  forget(key: Key): void;
-} {
-  const parsed = new Map<
-    Key,
-    { text: string; zone: string | undefined; result: ParseScheduleResult }
-  >();
-  return {
-    of(key, owner) {
-      const { schedule: text, timeZone: zone } = owner.spec;
-      const known = parsed.get(key);
-      if (known?.text === text && known.zone === zone) return known.result;
-      const result = parseSchedule(text, { timeZone: zone });
-      parsed.set(key, { text, zone, result });
-      return result;
-    },
-    forget(key) {
-      parsed.delete(key);
-    },
-  };
 }

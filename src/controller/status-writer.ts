@@ -7,10 +7,10 @@ import type { Key } from "../api/names.ts";
 import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import type { Clock } from "../clock.ts";
 import { rankOf } from "../domain/election.ts";
-import { parseSchedule } from "../domain/schedule/index.ts";
 import { buildStatus, type LockBackend } from "../domain/status.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import type { Ledgers, Members, Owners, StepHook } from "./ports.ts";
+import type { ScheduleCache } from "./schedule-cache.ts";
 import { again, done, type Outcome } from "./workqueue.ts";
 
 export interface StatusWriterOptions {
@@ -20,46 +20,46 @@ export interface StatusWriterOptions {
   ledgers: Pick<Ledgers, "cached">;
   members: Pick<Members, "live">;
   clock: Clock;
+  /** In [0, 1), as Math.random. */
+  random: () => number;
   replica: string;
+  schedules: ScheduleCache;
   lockBackend(): LockBackend;
   /** Ticks go first: true while launches wait. */
   busy(): boolean;
   onStep: StepHook;
 }
 
-/** Another replica's status is given this long to appear before ours is written, per rank, ms. */
+/** The status is given this long, per rank, to be written by a replica that ranks before this one, ms. */
 const STAND_BY_MS = 5_000;
-const BUSY_RETRY_MS = 500;
+/** At least; as much again is random, so that a thousand of them do not come back together. */
+const BUSY_RETRY_MS = 1_000;
 
 export interface StatusWriter {
   reconcile(key: Key): Promise<Outcome>;
 }
 
 export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
-  /** When a replica that does not rank first saw that the status was not as it should be. */
-  const differsSince = new Map<Key, number>();
+  /** When a replica that does not rank first is to see whether those before it have written. */
+  const lookAt = new Map<Key, number>();
 
   async function reconcile(key: Key): Promise<Outcome> {
     const owner = o.owners.cached(key);
     if (owner === undefined || owner.metadata.deletionTimestamp !== undefined) {
-      differsSince.delete(key);
+      lookAt.delete(key);
       return done();
     }
     const now = o.clock.now();
-    if (o.busy()) return again(now + BUSY_RETRY_MS);
-    const wanted = wantedStatus(owner, key, now);
-    const patch = difference(owner.status ?? {}, wanted);
-    if (patch === undefined) {
-      differsSince.delete(key);
-      return done();
-    }
     const rank = rankOf(o.replica, o.members.live(), key);
-    const since = differsSince.get(key) ?? now;
-    if (rank > 0 && now < since + rank * STAND_BY_MS) {
-      differsSince.set(key, since);
-      return again(since + rank * STAND_BY_MS);
+    if (rank > 0) {
+      const at = lookAt.get(key) ?? now + rank * STAND_BY_MS;
+      lookAt.set(key, at);
+      if (now < at) return again(at);
     }
-    differsSince.delete(key);
+    if (o.busy()) return again(now + BUSY_RETRY_MS * (1 + o.random()));
+    lookAt.delete(key);
+    const patch = difference(owner.status ?? {}, wantedStatus(owner, key, now));
+    if (patch === undefined) return done();
     await write(owner, patch);
     await o.onStep("statusWritten", key);
     return done();
@@ -75,7 +75,7 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
       owner,
       ledger,
       now,
-      schedule: parseSchedule(owner.spec.schedule, { timeZone: owner.spec.timeZone }),
+      schedule: o.schedules.of(key, owner),
       lock: o.lockBackend(),
     });
   }

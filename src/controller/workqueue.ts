@@ -1,5 +1,6 @@
 import type { Clock, Timers } from "../clock.ts";
 import { backoffMs } from "../domain/backoff.ts";
+import { createLines, type Waiting } from "./lines.ts";
 import { createWakeups } from "./wakeups.ts";
 
 /**
@@ -74,6 +75,8 @@ export interface WorkQueue extends AsyncDisposable {
   /** The object is gone: forgets what was planned for it, and its failures. A reconcile that runs goes on. */
   forget(key: string): void;
   stats(): QueueStats;
+  /** Keys of this priority or a higher one that wait for their turn; costs nothing. */
+  waiting(atLeast?: number): number;
   /**
    * Takes nothing more, starts nothing more, and waits for what runs; when `timeoutMs` are over, aborts the signal of
    * what still runs and returns its keys.
@@ -83,11 +86,6 @@ export interface WorkQueue extends AsyncDisposable {
 
 const DEFAULT_BACKOFF = { baseMs: 100, maxMs: 60_000 };
 const DEFAULT_STUCK_MS = 60_000;
-
-interface Waiting {
-  priority: number;
-  since: number;
-}
 
 interface Running {
   startedAt: number;
@@ -224,6 +222,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       const locked = running.get(key);
       if (locked !== undefined) delete locked.dirty;
     },
+    waiting: (atLeast) => lines.size(atLeast),
     stats() {
       const now = clock.monotonic();
       return {
@@ -247,69 +246,4 @@ function report(call: () => void): void {
   } catch (error) {
     process.emitWarning(error instanceof Error ? error : new Error(String(error)));
   }
-}
-
-interface Lines {
-  push(key: string, waiting: Waiting): void;
-  shift(): { key: string; waiting: Waiting } | undefined;
-  drop(key: string): void;
-  clear(): void;
-  size(): number;
-}
-
-/** One line of waiting keys per priority; a Map keeps order of arrival and removes from the middle at no cost. */
-function createLines(): Lines {
-  const lines = new Map<number, Map<string, Waiting>>();
-  const priorityOf = new Map<string, number>();
-  /** Highest first. */
-  let order: number[] = [];
-
-  function lineOf(priority: number): Map<string, Waiting> {
-    let line = lines.get(priority);
-    if (line === undefined) {
-      line = new Map();
-      lines.set(priority, line);
-      order = [...lines.keys()].sort((a, b) => b - a);
-    }
-    return line;
-  }
-
-  function take(key: string): Waiting | undefined {
-    const priority = priorityOf.get(key);
-    if (priority === undefined) return undefined;
-    const line = lineOf(priority);
-    const waiting = line.get(key);
-    line.delete(key);
-    priorityOf.delete(key);
-    return waiting;
-  }
-
-  return {
-    push(key, waiting) {
-      const present = priorityOf.get(key);
-      if (present !== undefined && present >= waiting.priority) return;
-      // A raised key goes to the end of its new line, but it has been waiting since it first came.
-      const since = take(key)?.since ?? waiting.since;
-      lineOf(waiting.priority).set(key, { priority: waiting.priority, since });
-      priorityOf.set(key, waiting.priority);
-    },
-    shift() {
-      for (const priority of order) {
-        const first = lineOf(priority).keys().next();
-        if (first.done !== true) {
-          return { key: first.value, waiting: take(first.value) as Waiting };
-        }
-      }
-      return undefined;
-    },
-    drop(key) {
-      take(key);
-    },
-    clear() {
-      lines.clear();
-      priorityOf.clear();
-      order = [];
-    },
-    size: () => priorityOf.size,
-  };
 }
