@@ -1,26 +1,21 @@
 #!/usr/bin/env node
-import { once } from "node:events";
 import { runCli } from "./run.ts";
 
-let readerGone = false;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // `lockedcron next … | head -1`: whoever read has seen enough.
-  if (error.code !== "EPIPE") throw error;
-  readerGone = true;
+  // `lockedcron next … | head -1`: whoever read has seen enough. A full disk is another matter.
+  if (error.code === "EPIPE") return;
+  process.stderr.write(`lockedcron: standard output: ${error.message}\n`);
+  process.exitCode = 1;
 });
 
-process.exitCode = await runCli(process.argv.slice(2), {
+const exitCode = await runCli(process.argv.slice(2), {
   stdin: process.stdin,
-  async out(text) {
-    if (readerGone) return false;
-    if (!process.stdout.write(text)) {
-      await Promise.race([once(process.stdout, "drain"), once(process.stdout, "close")]).catch(
-        () => undefined,
-      );
-    }
-    return !readerGone;
-  },
+  out: (text) =>
+    new Promise((resolve) => {
+      process.stdout.write(text, (error) => resolve(!error));
+    }),
   error: (text) => void process.stderr.write(text),
   now: Date.now,
   env: process.env,
 });
+if (exitCode !== 0) process.exitCode = exitCode;

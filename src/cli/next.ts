@@ -1,12 +1,18 @@
-/** `lockedcron next`: when a schedule fires, exactly as the operator (and native CronJob) reads it. */
-import { createInterface } from "node:readline";
-import { Readable } from "node:stream";
-import { formatInstant, parseInstant, parseSchedule } from "../domain/schedule/index.ts";
+/** `lockedcron next`: when a schedule fires, exactly as robfig/cron and thus CronJob have it. */
+import {
+  formatInstant,
+  parseInstant,
+  parseSchedule,
+  type ParseScheduleResult,
+  type Schedule,
+} from "../domain/schedule/index.ts";
 import { misuse, type Command, type ExitCode, type Io } from "./command.ts";
 import { quote, readFlags } from "./flags.ts";
+import { readLines, type Line } from "./lines.ts";
 
 const DEFAULT_COUNT = 5;
 const MAX_COUNT = 10_000;
+const MAX_LINE = 1024 * 1024;
 
 const USAGE = `Usage: lockedcron next --schedule EXPRESSION [options]
        lockedcron next --jsonl < QUESTIONS
@@ -19,11 +25,11 @@ Prints when a schedule fires, one RFC 3339 instant in UTC per line.
   --count N              how many, 1 to ${MAX_COUNT} (default: ${DEFAULT_COUNT})
   --seconds              six fields, seconds first
   --jsonl                one JSON object {schedule, timeZone, after, count, seconds} per line in,
-                         {"next": [...]} or {"error": "..."} per line out
+                         {"next": [...]} or {"error": "..."} per line out, bad lines included
   -h, --help             this text
 
-Fewer lines than asked for mean that the schedule does not fire in the coming five years.
-Exit code: 0, 1 for a schedule that is not valid, 2 for a wrong call.
+Fewer lines than asked for mean that the schedule does not fire in the five years that follow.
+Exit code: 0, or 2 for a wrong call.
 `;
 
 interface Question {
@@ -35,7 +41,12 @@ interface Question {
   seconds: boolean;
 }
 
-type Answer = { next: string[] } | { error: string };
+/** A question with everything that is wrong with it. */
+interface Checked {
+  question: Question;
+  parsed: ParseScheduleResult | undefined;
+  problems: string[];
+}
 
 export const next: Command = {
   async run(argv, io) {
@@ -61,45 +72,43 @@ export const next: Command = {
       }
       return problems.length > 0 ? misuse(io, "next", problems) : answerLines(io);
     }
-    if (given.schedule === undefined) problems.push("--schedule: is missing");
-    const { count, ...rest } = given;
-    const checked = check(
-      {
-        ...rest,
-        timeZone: given["time-zone"],
-        count: count === undefined ? undefined : Number(count),
-      },
-      io.now(),
-      (name) => `--${name === "timeZone" ? "time-zone" : name}`,
-    );
-    problems.push(...checked.problems.filter((p) => !p.startsWith("--schedule: is missing")));
-    return problems.length > 0 ? misuse(io, "next", problems) : answerOne(io, checked.question);
+    const { "time-zone": timeZone, ...rest } = given;
+    const nameOf = (field: string): string => `--${field === "timeZone" ? "time-zone" : field}`;
+    const checked = check({ ...rest, timeZone }, io.now(), nameOf);
+    problems.push(...checked.problems);
+    if (problems.length > 0 || !checked.parsed?.ok) return misuse(io, "next", problems);
+    return answerOne(io, checked.question, checked.parsed.schedule);
   },
 };
 
-async function answerOne(io: Io, question: Question): Promise<ExitCode> {
-  const answer = answerTo(question);
-  if ("error" in answer) {
-    io.error(`lockedcron next: ${answer.error}\n`);
-    return 1;
+async function answerOne(io: Io, question: Question, schedule: Schedule): Promise<ExitCode> {
+  const times = nextTimes(question, schedule);
+  await io.out(times.map((time) => `${formatInstant(time)}\n`).join(""));
+  if (times.length === 0) {
+    const after = formatInstant(question.after);
+    io.error(`lockedcron next: does not fire in the five years after ${after}\n`);
   }
-  await io.out(answer.next.map((time) => `${time}\n`).join(""));
+  const repeated = times.find((time, index) => time <= (times[index - 1] ?? question.after));
+  if (repeated !== undefined) {
+    io.error(
+      `lockedcron next: at this change of clocks robfig/cron goes back to ${formatInstant(repeated)}, and a CronJob ` +
+        `stands still; a LockedCronJob goes on: ${formatInstant(schedule.next(repeated) ?? NaN)}\n`,
+    );
+  }
   return 0;
 }
 
 /** A bad line gets its own answer and stops nothing. */
 async function answerLines(io: Io): Promise<ExitCode> {
-  for await (const line of createInterface({
-    input: Readable.from(io.stdin),
-    crlfDelay: Infinity,
-  })) {
-    if (line.trim() === "") continue;
-    if (!(await io.out(`${JSON.stringify(answerLine(line, io.now()))}\n`))) return 0;
+  for await (const lines of readLines(io.stdin, MAX_LINE)) {
+    const answers = lines.map((line) => `${JSON.stringify(answerLine(line, io.now()))}\n`);
+    if (!(await io.out(answers.join("")))) return 0;
   }
   return 0;
 }
 
-function answerLine(line: string, now: number): Answer {
+function answerLine(line: Line, now: number): { next: string[] } | { error: string } {
+  if (line === null) return { error: `line is longer than ${MAX_LINE} characters` };
   let fields: unknown;
   try {
     fields = JSON.parse(line);
@@ -109,28 +118,29 @@ function answerLine(line: string, now: number): Answer {
   if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
     return { error: `not a JSON object: ${quote(line)}` };
   }
-  const { question, problems } = check(fields as Record<string, unknown>, now, (name) => name);
-  return problems.length > 0 ? { error: problems.join("; ") } : answerTo(question);
+  const { question, parsed, problems } = check(fields as Record<string, unknown>, now, (f) => f);
+  if (problems.length > 0 || !parsed?.ok) return { error: problems.join("; ") };
+  return { next: nextTimes(question, parsed.schedule).map((time) => formatInstant(time)) };
 }
 
-function answerTo({ schedule, timeZone, after, count, seconds }: Question): Answer {
-  const parsed = parseSchedule(schedule, { timeZone, seconds });
-  if (!parsed.ok) return { error: parsed.message };
-  const times: string[] = [];
-  for (let at: number | null = after; times.length < count;) {
-    at = parsed.schedule.next(at);
+/** As CronJob would see them, so not always one after the other: see `robfigNext`. */
+function nextTimes({ after, count }: Question, schedule: Schedule): number[] {
+  const times: number[] = [];
+  let at: number | null = after;
+  while (times.length < count) {
+    at = schedule.robfigNext(at);
     if (at === null) break;
-    times.push(formatInstant(at));
+    times.push(at);
   }
-  return { next: times };
+  return times;
 }
 
-/** Fills in defaults; null counts as left out. */
+/** Fills in defaults; null counts as left out, and a field that is not known as not there. */
 function check(
   given: Record<string, unknown>,
   now: number,
   nameOf: (field: string) => string,
-): { question: Question; problems: string[] } {
+): Checked {
   const problems: string[] = [];
   const take = <T>(
     field: string,
@@ -147,31 +157,38 @@ function check(
   };
   const text = (value: unknown): string | undefined =>
     typeof value === "string" ? value : undefined;
-  if (given.schedule === undefined) problems.push(`${nameOf("schedule")}: is missing`);
+  const instant = (value: unknown): number | undefined =>
+    typeof value === "string" ? (parseInstant(value) ?? undefined) : undefined;
+  const truth = (value: unknown): boolean | undefined =>
+    typeof value === "boolean" ? value : undefined;
+
+  const missing = (given.schedule ?? undefined) === undefined;
+  if (missing) problems.push(`${nameOf("schedule")}: is missing`);
   const question: Question = {
     schedule: take("schedule", "", text, "a string"),
     timeZone: take<string | undefined>("timeZone", undefined, text, "a string"),
-    after: take(
-      "after",
-      now,
-      (value) => (typeof value === "string" ? (parseInstant(value) ?? undefined) : undefined),
-      "an RFC 3339 instant such as 2026-11-30T12:00:00Z",
-    ),
-    count: take(
-      "count",
-      DEFAULT_COUNT,
-      (value) =>
-        Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_COUNT
-          ? Number(value)
-          : undefined,
-      `a whole number from 1 to ${MAX_COUNT}`,
-    ),
-    seconds: take(
-      "seconds",
-      false,
-      (value) => (typeof value === "boolean" ? value : undefined),
-      "true or false",
-    ),
+    after: take("after", now, instant, "an RFC 3339 instant such as 2026-11-30T12:00:00Z"),
+    count: take("count", DEFAULT_COUNT, readCount, `a whole number from 1 to ${MAX_COUNT}`),
+    seconds: take("seconds", false, truth, "true or false"),
   };
-  return { question, problems };
+  if (missing || typeof given.schedule !== "string") {
+    return { question, parsed: undefined, problems };
+  }
+  const { schedule, timeZone, seconds } = question;
+  const parsed = parseSchedule(schedule, { timeZone, seconds });
+  // An unknown zone is found first and must not hide a mistake in the expression.
+  const alone = parsed.ok || timeZone === undefined ? parsed : parseSchedule(schedule, { seconds });
+  if (!alone.ok) problems.push(`${nameOf("schedule")}: ${alone.message}`);
+  if (!parsed.ok && parsed.reason === "UnknownTimeZone") {
+    problems.push(`${nameOf("timeZone")}: ${parsed.message}`);
+  }
+  return { question, parsed, problems };
+}
+
+/** A number in JSON, its digits on the command line. */
+function readCount(value: unknown): number | undefined {
+  const count = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
+  const fits =
+    typeof count === "number" && Number.isInteger(count) && count >= 1 && count <= MAX_COUNT;
+  return fits ? count : undefined;
 }

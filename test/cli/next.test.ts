@@ -1,12 +1,15 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { runCli } from "../../src/cli/run.ts";
 
+const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const NOW = Date.parse("2026-11-30T12:00:00Z");
 
-async function call(argv: string[], stdin: string[] = []) {
+async function call(argv: string[], stdin: (string | Uint8Array)[] = []) {
   let out = "";
   let error = "";
   const code = await runCli(argv, {
@@ -41,28 +44,58 @@ describe("lockedcron next", () => {
     expect((await call(argv)).out).toBe("2026-01-01T01:00:00Z\n");
   });
 
-  test("prints nothing for a schedule that never fires", async () => {
+  test("says on the side when a schedule never fires", async () => {
     expect(await call(["next", "--schedule", "0 0 31 2 *"])).toEqual({
       code: 0,
       out: "",
-      error: "",
+      error: "lockedcron next: does not fire in the five years after 2026-11-30T12:00:00Z\n",
     });
   });
 
-  test("a schedule that is not valid is one error, exit code 1", async () => {
-    const { code, out, error } = await call(["next", "--schedule", "61 * * * *"]);
-    expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(error).toMatch(/^lockedcron next: .*61/);
+  test("says on the side where a CronJob stands still and a LockedCronJob does not", async () => {
+    const argv = ["next", "--schedule", "45 3 * * *", "--time-zone", "Pacific/Chatham"];
+    const { code, out, error } = await call([...argv, "--after=2026-04-04T00:00:00Z", "--count=3"]);
+    expect({ code, out }).toEqual({ code: 0, out: "2026-04-04T14:00:00Z\n".repeat(3) });
+    expect(error).toMatch(/CronJob stands still; a LockedCronJob goes on: 2026-04-04T15:00:00Z\n$/);
   });
 
   test("everything that is wrong with the call comes in one message, exit code 2", async () => {
-    const { code, error } = await call(["next", "--schedul", "x", "--count=0", "--after", "soon"]);
-    expect(code).toBe(2);
+    const { code, out, error } = await call([
+      "next",
+      "--schedul",
+      "x",
+      "--count=0",
+      "--after",
+      "soon",
+    ]);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(error).toContain("--schedul: no such flag");
     expect(error).toContain("--schedule: is missing");
-    expect(error).toContain("--count: 0 is not a whole number from 1 to 10000");
+    expect(error).toContain('--count: "0" is not a whole number from 1 to 10000');
     expect(error).toContain('--after: "soon" is not an RFC 3339 instant');
   });
+
+  test("a schedule and a zone that are not valid are wrong flags too", async () => {
+    const { code, error } = await call([
+      "next",
+      "--schedule=61 * * * *",
+      "--time-zone=utc",
+      "--count=x",
+    ]);
+    expect(code).toBe(2);
+    expect(error).toContain("--schedule: 61 is above the maximum 59 in minute");
+    expect(error).toContain("--time-zone: unknown time zone");
+    expect(error).toContain('--count: "x" is not a whole number');
+  });
+
+  test.each(["0x10", "1e2", "", "-1", "1.5", "10001", "99999999999999999999"])(
+    "--count=%s is refused",
+    async (count) => {
+      const { code, error } = await call(["next", "--schedule=@daily", `--count=${count}`]);
+      expect(code).toBe(2);
+      expect(error).toContain(`--count: "${count}" is not a whole number from 1 to 10000`);
+    },
+  );
 
   test("help is there at each level", async () => {
     expect((await call(["--help"])).out).toContain("lockedcron COMMAND [options]");
@@ -76,7 +109,8 @@ describe("lockedcron next", () => {
   });
 });
 
-describe("lockedcron next --jsonl", () => {
+// Some of these start processes, which takes its time on a busy machine.
+describe("lockedcron next --jsonl", { timeout: 60_000 }, () => {
   test("answers each line, and a bad one stops nothing", async () => {
     const { code, out } = await call(
       ["next", "--jsonl"],
@@ -103,39 +137,114 @@ describe("lockedcron next --jsonl", () => {
     ]);
   });
 
+  test("gives one line for each, also for blank, torn and endless ones", async () => {
+    const separator = "\u2028";
+    const { out } = await call(
+      ["next", "--jsonl"],
+      [
+        "\n\r\n",
+        `{"schedule":"@daily","count":1,"note":"a${separator}b"}\r\n`,
+        `{"schedule":"${"x".repeat(700_000)}`,
+        `${"x".repeat(700_000)}"}\n`,
+        '{"schedule":"@daily","count":1.5}\n{"schedule":"@daily","count":"3","timeZone":"Mars/Base"}\n',
+        '{"timeZone":"UTC"}\n',
+        `{"schedule":"@daily"${",".repeat(1_200_000)}`,
+      ],
+    );
+    expect(out.endsWith("\n")).toBe(true);
+    expect(
+      out
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([
+      { error: 'not JSON: ""' },
+      { error: 'not JSON: "\\r"' },
+      { next: ["2026-12-01T00:00:00Z"] },
+      { error: "line is longer than 1048576 characters" },
+      { error: "count: 1.5 is not a whole number from 1 to 10000" },
+      { error: expect.stringMatching(/^timeZone: unknown time zone "Mars\/Base"/) as string },
+      { error: "schedule: is missing" },
+      { error: "line is longer than 1048576 characters" },
+    ]);
+  });
+
+  test("reads characters that a chunk cuts in two", async () => {
+    const bytes = Buffer.from('{"schedule":"@daily","timeZone":"Å"}\n');
+    const at = bytes.indexOf(0xc3) + 1;
+    const { out } = await call(["next", "--jsonl"], [bytes.subarray(0, at), bytes.subarray(at)]);
+    expect(out).toContain('unknown time zone \\"Å\\"');
+  });
+
   test("takes no other flags", async () => {
     const { code, error } = await call(["next", "--jsonl", "--count=3"]);
     expect(code).toBe(2);
     expect(error).toContain("--count: does not go with --jsonl");
   });
 
-  test("gives the golden answers as a process, and ends quietly when its reader does", async () => {
+  test("gives the golden answers as a process", async () => {
     const lines = readFileSync(new URL("../vectors/cron-golden.jsonl", import.meta.url), "utf8")
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>)
-      .filter((vector) => vector.tzdata === undefined && Array.isArray(vector.next));
-    const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
-    const child = spawn(process.execPath, [main, "next", "--jsonl"], { stdio: "pipe" });
-    const questions = lines.map(({ next, ...rest }) =>
-      JSON.stringify({ ...rest, count: Math.max(1, (next as string[]).length) }),
-    );
-    child.stdin.end(`${questions.join("\n")}\n`);
+      .filter((vector) => vector.tzdata === undefined);
+    const child = spawn(process.execPath, [MAIN, "next", "--jsonl"], { stdio: "pipe" });
+    // The lines themselves: what a question does not know, such as the answer, is not looked at.
+    child.stdin.end(`${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
     let text = "";
     for await (const chunk of child.stdout) text += String(chunk);
     const answers = text
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as unknown);
-    expect(answers).toEqual(lines.map(({ next }) => ({ next })));
-
-    const headless = spawn(
-      "sh",
-      ["-c", `"${process.execPath}" "${main}" next --schedule @daily --count 9999 | head -n 1`],
-      { stdio: ["ignore", "pipe", "pipe"] },
+    expect(answers).toEqual(
+      lines.map(({ next }) =>
+        next === undefined ? { error: expect.stringMatching(/./) as string } : { next },
+      ),
     );
+  });
+
+  test.each([
+    ["one big answer", "", "--schedule @daily --count 9999"],
+    ["questions without an end", `yes '{"schedule":"@daily"}' |`, "--jsonl"],
+  ])("ends quietly when its reader does (%s)", async (_name, source, flags) => {
+    const pipe = `${source} "${process.execPath}" "${MAIN}" next ${flags} | head -c 20`;
+    const child = spawn("sh", ["-c", pipe], { stdio: ["ignore", "ignore", "pipe"] });
+    const exited = once(child, "exit");
     let complaints = "";
-    for await (const chunk of headless.stderr) complaints += String(chunk);
+    for await (const chunk of child.stderr) complaints += String(chunk);
     expect(complaints).toBe("");
+    expect(await exited).toEqual([0, null]);
+  });
+
+  test("a full disk is an error", async () => {
+    const argv = `"${process.execPath}" "${MAIN}" next --schedule @daily > /dev/full`;
+    const child = spawn("sh", ["-c", argv], { stdio: ["ignore", "ignore", "pipe"] });
+    const exited = once(child, "exit");
+    let complaints = "";
+    for await (const chunk of child.stderr) complaints += String(chunk);
+    expect(complaints).toMatch(/^lockedcron: standard output: ENOSPC/);
+    expect(await exited).toEqual([1, null]);
+  });
+});
+
+describe("the start of lockedcron next", () => {
+  test("loads the calendar and nothing from outside", () => {
+    const seen = new Set<string>();
+    const packages = new Set<string>();
+    const visit = (file: string): void => {
+      if (seen.has(file)) return;
+      seen.add(file);
+      const source = readFileSync(file, "utf8");
+      // Static imports only: run.ts loads a command when it is called.
+      for (const [, name = ""] of source.matchAll(/^(?:import|export)\b[^;]*?from "([^"]+)";/gms)) {
+        if (name.startsWith(".")) visit(resolve(dirname(file), name));
+        else packages.add(name);
+      }
+    };
+    visit(MAIN);
+    visit(resolve(dirname(MAIN), "next.ts"));
+    expect([...packages]).toEqual(["node:util"]);
+    expect(seen.size).toBeGreaterThan(10);
   });
 });

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cronTicks } from "../../../src/domain/schedule/cron.ts";
 import { parseExpression } from "../../../src/domain/schedule/expression.ts";

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 
 /** A field as text and, independently of the parser under test, as the set of numbers it stands for. */
 export interface RandomField {

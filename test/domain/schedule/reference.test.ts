@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseSchedule, type Schedule } from "../../../src/domain/schedule/index.ts";
 import { randomCron, type RandomCron } from "./random-cron.ts";
