@@ -75,6 +75,8 @@ export interface Controller {
 
 /** Ticks first, then the follow-ups of launches, then what watches report. */
 const PRIORITY = { due: 100, dueLater: 90, followUp: 20, watch: 10 };
+const CROWD_MS_PER_TICK = 10;
+const CROWD_MAX_MS = 20_000;
 const STATUS_WORKERS = 4;
 const STATUS_DELAY_MS = 300;
 
@@ -89,6 +91,9 @@ export function createController(o: ControllerOptions): Controller {
   let pulse: { stop(): Promise<void> } | undefined;
 
   const bound = o.requestBoundMs === undefined ? {} : { requestBoundMs: o.requestBoundMs };
+  /** What a crowd of ticks that are due at once may take longer, ms. */
+  const crowdMs = (): number => Math.min((dueAtOnce - 1) * CROWD_MS_PER_TICK, CROWD_MAX_MS);
+
   const changed = (key: Key): void => {
     if (started) queue.add(key, { priority: PRIORITY.watch });
   };
@@ -162,13 +167,14 @@ export function createController(o: ControllerOptions): Controller {
     observe: o.observe,
     onStep,
     lockPrefix: o.lockPrefix,
-    electionLeaseMs: () => o.electionLeaseMs + Math.min(dueAtOnce * 10, 20_000),
+    electionLeaseMs: () => o.electionLeaseMs + crowdMs(),
   };
   const turns = createTurns({
     process: o.process,
     clock,
     members: membership,
     takeOverAfterMs: o.takeOverAfterMs,
+    crowdMs,
   });
   const schedules = createScheduleCache();
   const reconciler = createReconciler({

@@ -56,10 +56,16 @@ const DEFAULT_LEASE_SECONDS = 30;
 /** A run that this replica has just learnt of is left to the ranks before it for so long, per rank, ms. */
 const HEAD_START_MS = 1_000;
 
-/** Before its Job exists a run has only the short lease of its election; the launch itself takes care of that. */
-function keepsItsLock(run: Run): boolean {
+/**
+ * Before its Job exists only the launcher renews a run's lock, which has the short lease of its election until then: if
+ * the launcher dies, the lock is to run out.
+ */
+function keepsItsLock(run: Run, launched = false): boolean {
   return (
-    run.jobUID !== undefined && run.ended !== true && run.of === undefined && run.lockKey !== ""
+    (run.jobUID !== undefined || launched) &&
+    run.ended !== true &&
+    run.of === undefined &&
+    run.lockKey !== ""
   );
 }
 
@@ -83,8 +89,8 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       const leaseMs = leaseSeconds * 1000;
       for (const run of contents.ledger.runs) {
         ours.add(run.runId);
-        if (!keepsItsLock(run)) continue;
         const launched = run.attempts.at(-1)?.by === o.process;
+        if (!keepsItsLock(run, launched)) continue;
         const first = rank === 0 || launched;
         const at = renewals.get(run.runId)?.at ?? (first ? now : now + rank * HEAD_START_MS);
         renewals.set(run.runId, { at, first });
