@@ -5,6 +5,7 @@ import { type KubeObject, pathOf, type ResourceType } from "./resources.ts";
 import { createTransport, type Transport, type TransportRequest } from "./transport.ts";
 import type {
   CallOptions,
+  CallReport,
   KubeClient,
   KubeClientOptions,
   ListOptions,
@@ -36,7 +37,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   const transport: Transport = createTransport({
     credentials: createCredentialSource(options.config, { clock, timers }),
     userAgent: options.userAgent ?? "lockedcron",
-    maxInFlight: options.maxInFlight ?? 64,
+    maxInFlight: options.maxInFlight ?? 32,
     clock,
     timers,
     random,
@@ -83,7 +84,16 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       result = isKubeError(error) ? error.reason : "Error";
       throw error;
     } finally {
-      options.onCall?.({ verb, resource, result, ms: clock.monotonic() - startedAt });
+      report({ verb, resource, result, ms: clock.monotonic() - startedAt });
+    }
+  }
+
+  function report(call: CallReport): void {
+    try {
+      options.onCall?.(call);
+    } catch (error) {
+      // A broken counter must not make a call that went through look as if it had failed.
+      process.emitWarning(error instanceof Error ? error : new Error(String(error)));
     }
   }
 

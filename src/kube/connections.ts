@@ -15,6 +15,8 @@ export type Lane = "calls" | "watches";
 
 export interface Connections {
   lane(credentials: Credentials, lane: Lane): Dispatcher;
+  /** A call got no answer on one of these: the next calls get new connections. What is under way may finish. */
+  suspect(calls: Dispatcher): void;
   /** Ends every connection, also those with calls under way. */
   destroy(): Promise<void>;
 }
@@ -42,41 +44,46 @@ const CONNECT_TIMEOUT_MS = 5000;
 type Lanes = Record<Lane, Dispatcher>;
 
 export function createConnections(maxCalls: number): Connections {
-  let current: { identity: string; lanes: Lanes } | undefined;
+  let current: { credentials: Credentials; lanes: Lanes } | undefined;
   const retired = new Set<Dispatcher>();
 
-  function open(credentials: Credentials): Lanes {
-    return {
-      calls: openLane(credentials, {
-        connections: maxCalls,
-        allowH2: false,
-        keepAliveTimeout: IDLE_CALLS_MS,
-      }),
-      watches: openLane(credentials, {
-        // Of use only to a server that refuses HTTP/2, where each watch takes a connection.
-        connections: 64,
-        allowH2: true,
-        keepAliveTimeout: IDLE_WATCHES_MS,
-        h2Options: { pingInterval: PING_INTERVAL_MS, maxConcurrentStreams: 100 },
-      }),
-    };
-  }
+  const openCalls = (credentials: Credentials): Dispatcher =>
+    openLane(credentials, {
+      connections: maxCalls,
+      allowH2: false,
+      keepAliveTimeout: IDLE_CALLS_MS,
+    });
 
-  function retire(lanes: Lanes): void {
-    for (const dispatcher of Object.values(lanes)) {
-      retired.add(dispatcher);
-      // What is under way may finish; close() waits for it.
-      void dispatcher.close().finally(() => retired.delete(dispatcher));
-    }
+  const openWatches = (credentials: Credentials): Dispatcher =>
+    openLane(credentials, {
+      // Of use only to a server that refuses HTTP/2, where each watch takes a connection.
+      connections: 64,
+      allowH2: true,
+      keepAliveTimeout: IDLE_WATCHES_MS,
+      h2Options: { pingInterval: PING_INTERVAL_MS, maxConcurrentStreams: 100 },
+    });
+
+  function retire(dispatcher: Dispatcher): void {
+    retired.add(dispatcher);
+    // What is under way may finish; close() waits for it.
+    void dispatcher.close().finally(() => retired.delete(dispatcher));
   }
 
   return {
     lane(credentials, lane) {
-      if (current?.identity !== credentials.identity) {
-        if (current !== undefined) retire(current.lanes);
-        current = { identity: credentials.identity, lanes: open(credentials) };
+      if (current?.credentials.identity !== credentials.identity) {
+        if (current !== undefined) Object.values(current.lanes).forEach(retire);
+        current = {
+          credentials,
+          lanes: { calls: openCalls(credentials), watches: openWatches(credentials) },
+        };
       }
       return current.lanes[lane];
+    },
+    suspect(calls) {
+      if (current?.lanes.calls !== calls) return;
+      current.lanes.calls = openCalls(current.credentials);
+      retire(calls);
     },
     async destroy() {
       const all = [...retired, ...Object.values(current?.lanes ?? {})];

@@ -1,9 +1,17 @@
+import type { Dispatcher } from "undici";
+
 import type { Clock, Timers } from "../clock.ts";
 import { backoffMs } from "../domain/backoff.ts";
 import { createConnections } from "./connections.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
-import { errorOfAnswer, KubeError, TransportReason } from "./errors.ts";
-import { type Answer, exchange, type ExchangeSink, startExchange } from "./exchange.ts";
+import { errorOfAnswer, hasReason, KubeError, TransportReason } from "./errors.ts";
+import {
+  type Answer,
+  exchange,
+  type ExchangeRequest,
+  type ExchangeSink,
+  startExchange,
+} from "./exchange.ts";
 import { type CallPriority, createGate, type Gate } from "./gate.ts";
 
 /**
@@ -42,6 +50,11 @@ export interface TransportOptions {
 
 /** A read is sent at most this often, and never past its deadline. */
 const MAX_READS = 6;
+/**
+ * A call that got no answer for so long may have met a black hole, and the idle connections beside it lead to the same
+ * place: each would cost one more call its deadline. New ones cost a few handshakes.
+ */
+const SUSPICIOUS_SILENCE_MS = 2000;
 const READ_BACKOFF = { baseMs: 100, maxMs: 2000 };
 
 export function createTransport(options: TransportOptions): Transport {
@@ -63,15 +76,34 @@ export function createTransport(options: TransportOptions): Transport {
       }
       const who = await within(credentials.current(), request, deadline, "waiting for credentials");
       refuseWhenDisposed(request);
-      const answer = await exchange(
+      const answer = await sendOn(
         connections.lane(who, "calls"),
-        { ...requestOf(request, who), deadline },
-        { clock, timers },
+        requestOf(request, who),
+        deadline,
       );
       if (answer.status === 401) credentials.refused(who);
       return answer;
     } finally {
       place.leave();
+    }
+  }
+
+  async function sendOn(
+    calls: Dispatcher,
+    request: Omit<ExchangeRequest, "deadline">,
+    deadline: number,
+  ): Promise<Answer> {
+    const sentAt = clock.monotonic();
+    try {
+      return await exchange(calls, { ...request, deadline }, { clock, timers });
+    } catch (error) {
+      if (
+        hasReason(error, TransportReason.DeadlineExceeded) &&
+        clock.monotonic() - sentAt >= SUSPICIOUS_SILENCE_MS
+      ) {
+        connections.suspect(calls);
+      }
+      throw error;
     }
   }
 

@@ -121,7 +121,7 @@ export interface KubeClientOptions {
   clock?: Clock;
   timers?: Timers;
   random?: () => number;
-  /** Calls under way at once, default 64. Watches do not count. */
+  /** Calls under way at once, and connections for them, default 32. Watches do not count. */
   maxInFlight?: number;
   userAgent?: string;
   onCall?: (report: CallReport) => void;
