@@ -7,7 +7,7 @@ import type { Clock, Timers } from "../clock.ts";
 import type { LockBackend } from "../domain/status.ts";
 import type { KubeClient, ReflectorHealth } from "../kube/index.ts";
 import { createAgenda } from "./agenda.ts";
-import { createAttemptBook } from "./attempts.ts";
+import { createAttemptBook, REQUEST_BOUND_MS } from "./attempts.ts";
 import { createCaches, resources } from "./caches.ts";
 import type { Context } from "./context.ts";
 import { createJobStore } from "./job-store.ts";
@@ -81,27 +81,26 @@ const STATUS_WORKERS = 4;
 const STATUS_DELAY_MS = 300;
 
 export function createController(o: ControllerOptions): Controller {
-  const { client, clock, timers, random } = o;
+  const { client, clock, timers, random, requestBoundMs = REQUEST_BOUND_MS } = o;
   const onStep: StepHook = o.onStep ?? (() => Promise.resolve());
   const agenda = createAgenda();
   let dueAtOnce = 1;
-  let started = false;
-  let stopping = false;
+  let phase: "starting" | "running" | "stopping" = "starting";
   let pulseAt = clock.now();
   let pulse: { stop(): Promise<void> } | undefined;
 
-  const bound = o.requestBoundMs === undefined ? {} : { requestBoundMs: o.requestBoundMs };
   /** What a crowd of ticks that are due at once may take longer, ms. */
   const crowdMs = (): number => Math.min((dueAtOnce - 1) * CROWD_MS_PER_TICK, CROWD_MAX_MS);
 
   const changed = (key: Key): void => {
-    if (started) queue.add(key, { priority: PRIORITY.watch });
+    if (phase === "running") queue.add(key, { priority: PRIORITY.watch });
   };
   const ledgers = createLedgerStore({
     client,
     leases: resources.leases,
     clock,
     onChange: changed,
+    onGone: (key, last) => watchdog.letGo(key, last),
   });
   const jobs = createJobStore({
     client,
@@ -120,10 +119,10 @@ export function createController(o: ControllerOptions): Controller {
     podName: o.podName,
     process: o.process,
     leaseSeconds: o.membershipLeaseSeconds,
-    ...bound,
+    requestBoundMs,
     onHealth: o.hooks.membershipHealth,
     onChange: () => {
-      if (started) for (const key of ledgers.withRuns()) changed(key);
+      if (phase === "running") for (const key of ledgers.withRuns()) changed(key);
     },
   });
   const caches = createCaches({
@@ -150,7 +149,7 @@ export function createController(o: ControllerOptions): Controller {
     process: o.process,
     clock,
     members: membership,
-    ...bound,
+    requestBoundMs,
   });
   const context: Context = {
     process: o.process,
@@ -187,7 +186,7 @@ export function createController(o: ControllerOptions): Controller {
     dueAtOnce: () => dueAtOnce,
     followUp: (key) => queue.add(key, { priority: PRIORITY.followUp }),
     onSettled: (key) => statusQueue.addAfter(key, STATUS_DELAY_MS),
-    stopping: () => stopping,
+    stopping: () => phase === "stopping",
   });
   const queue = createWorkQueue({
     reconcile: reconciler.reconcile,
@@ -244,7 +243,7 @@ export function createController(o: ControllerOptions): Controller {
   function sweep(): void {
     pulseAt = clock.now();
     o.hooks.pulse();
-    if (!started) return;
+    if (phase !== "running") return;
     const keys = agenda.due(pulseAt);
     if (keys.length === 0) return;
     dueAtOnce = keys.length;
@@ -259,14 +258,13 @@ export function createController(o: ControllerOptions): Controller {
       pulse = startPulse(sweep);
       caches.start();
       await Promise.all([membership.start(), caches.synced(signal)]);
-      started = true;
+      phase = "running";
       const keys = new Set([...caches.owners.keys(), ...ledgers.keys(), ...jobs.keys()]);
       for (const key of keys) queue.add(key, { priority: PRIORITY.watch });
       watchdog.start();
     },
     async stop(graceMs) {
-      started = false;
-      stopping = true;
+      phase = "stopping";
       await pulse?.stop();
       const until = clock.monotonic() + graceMs;
       const unfinished = await queue.drain(graceMs);

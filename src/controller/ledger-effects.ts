@@ -54,7 +54,7 @@ export async function initLedger(c: Context, key: string): Promise<StepResult> {
   }
   // A namesake's runs exclude nobody here: their locks must not hold up the first ticks until they run out.
   for (const run of old?.runs ?? []) {
-    void c.locks.release(run.lockKey, run.lockValue, NAMESAKE_LEASE_MS);
+    if (run.lockKey !== "") void c.locks.release(run.lockKey, run.lockValue, NAMESAKE_LEASE_MS);
   }
   return decideAgain("created");
 }

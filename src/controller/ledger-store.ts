@@ -45,6 +45,8 @@ export function createLedgerStore(o: {
   leases: ResourceType<Lease>;
   clock: Clock;
   onChange(key: Key): void;
+  /** A ledger was deleted; this is the last that it said. */
+  onGone?(key: Key, last: Ledger): void;
 }): LedgerStore {
   const known = new Map<Key, Known>();
   const withRuns = new Set<Key>();
@@ -99,6 +101,8 @@ export function createLedgerStore(o: {
       if (name === undefined) return;
       const key = keyOf(lease.metadata.namespace, name);
       unlearn(key, lease.metadata.uid);
+      const contents = contentsOf(lease);
+      if (contents.state === "present") o.onGone?.(key, contents.ledger);
       o.onChange(key);
     },
     async read(key) {

@@ -10,7 +10,7 @@ import { EventReason } from "../api/reasons.ts";
 import type { Key } from "../api/names.ts";
 import type { Clock, Timers } from "../clock.ts";
 import { rankOf } from "../domain/election.ts";
-import { findRun, type Run } from "../domain/ledger.ts";
+import { findRun, type Ledger, type Run } from "../domain/ledger.ts";
 import type { EventSink, Ledgers, Locks, Members, Observer, Owners } from "./ports.ts";
 
 export interface WatchdogOptions {
@@ -35,6 +35,8 @@ export interface Watchdog extends AsyncDisposable {
   start(): void;
   /** One round: renews everything that is due. */
   round(): Promise<void>;
+  /** The ledger is gone: with its LockedCronJob, whose locks must not hold up a namesake, or by hand, to be made anew. */
+  letGo(key: Key, last: Ledger): void;
   /** Locks that this replica renews as the first in line. */
   held(): number;
 }
@@ -53,6 +55,8 @@ interface Renewal {
 }
 
 const DEFAULT_LEASE_SECONDS = 30;
+/** As spec.lock.leaseSeconds allows; bounds how long a node that is away is waited for. */
+const LONGEST_LEASE_MS = 3_600_000;
 /** A run that this replica has just learnt of is left to the ranks before it for so long, per rank, ms. */
 const HEAD_START_MS = 1_000;
 
@@ -186,6 +190,12 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       void loop();
     },
     round,
+    letGo(key, { owner, runs }) {
+      if (o.owners.cached(key)?.metadata.uid === owner) return;
+      for (const { lockKey, lockValue } of runs) {
+        if (lockKey !== "") void o.locks.release(lockKey, lockValue, LONGEST_LEASE_MS);
+      }
+    },
     held: () => [...renewals.values()].filter(({ first }) => first).length,
     async [Symbol.asyncDispose]() {
       stopped = true;
