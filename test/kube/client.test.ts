@@ -1,3 +1,6 @@
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 
 import { createKubeClient } from "../../src/kube/client.ts";
@@ -12,6 +15,7 @@ import {
 import type { KubeClient } from "../../src/kube/verbs.ts";
 import { openCluster } from "../cluster/cluster.ts";
 import { until } from "../cluster/proc.ts";
+import { reflect } from "./reflecting.ts";
 import {
   clientOf,
   type ConfigMap,
@@ -346,6 +350,36 @@ subjects: [{ kind: User, name: visitor }]
       outcome: "rejected",
     });
   });
+});
+
+it("through an HTTP proxy named in the kubeconfig: calls and watches", async () => {
+  const tunnels: string[] = [];
+  const proxy = createServer().on("connect", ({ url = "" }, socket) => {
+    tunnels.push(url);
+    const [host, port] = url.split(":");
+    const upstream = connect(Number(port), host, () => socket.write("HTTP/1.1 200 OK\r\n\r\n"));
+    for (const end of [socket, upstream])
+      end.on("error", () => [socket, upstream].map((s) => s.destroy()));
+    socket.pipe(upstream).pipe(socket);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = proxy.address() as AddressInfo;
+  {
+    await using proxied = createKubeClient({
+      config() {
+        const config = kubeConfigOf(inject("cluster").kubeconfigPath);
+        const proxyUrl = `http://127.0.0.1:${port}`;
+        config.clusters = config.clusters.map((entry) => ({ ...entry, proxyUrl }));
+        return config;
+      },
+    });
+    await using it = reflect({ client: proxied, type: configMaps, namespace });
+    await it.inStep();
+    await proxied.create(configMaps, map("proxied"));
+    await it.told("+proxied");
+  }
+  proxy.close();
+  expect(new Set(tunnels)).toEqual(new Set([new URL(inject("cluster").server).host]));
 });
 
 it("events are shown by kubectl describe, and their repetition is counted", async () => {

@@ -140,6 +140,20 @@ async function compact(revision: number): Promise<void> {
   if (!answer.ok) throw new Error(`compaction: ${answer.status} ${await answer.text()}`);
 }
 
+it("a server that speaks no HTTP/2: every watch gets a connection of its own", async () => {
+  await cluster.apiServer.restart({ how: "SIGKILL", flags: { "disable-http2-serving": true } });
+  await using plain = clientOf(cluster.kubeconfigPath);
+  const reflecting = Array.from({ length: 6 }, () =>
+    reflect({ client: plain, type: configMaps, namespace }),
+  );
+  await Promise.all(reflecting.map((it) => it.inStep()));
+  await put("everywhere");
+  await Promise.all(reflecting.map((it) => it.told("+everywhere")));
+  expect(reflecting.flatMap(({ troubles }) => troubles)).toEqual([]);
+  await Promise.all(reflecting.map((it) => it[Symbol.asyncDispose]()));
+  await cluster.apiServer.restart({ how: "SIGKILL", flags: { "disable-http2-serving": null } });
+});
+
 const flowcontrol = "flowcontrol.apiserver.k8s.io/v1";
 const levels = resourceType(
   flowcontrol,
