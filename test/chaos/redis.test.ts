@@ -24,10 +24,6 @@ async function stopAll(servers: readonly RedisServer[]): Promise<void> {
   await Promise.all(servers.map((server) => server.stop()));
 }
 
-async function more(lab: Lab, name: string, count: number) {
-  return lab.seen.created(name, lab.seen.jobs(name).length + count);
-}
-
 async function condition(lab: Lab, name: string, type: string, status: string, reason: Reason) {
   return lab.seen.until(`${name}: ${type} ${status}, ${reason}`, () => {
     const seen = conditionOf(lab.seen.owner(name), type);
@@ -41,12 +37,6 @@ async function readiness(replica: Replica, says: RegExp): Promise<void> {
     const text = await replica.readyz();
     return text.split("\n").some((line) => line.includes("redis-quorum") && says.test(line));
   });
-}
-
-async function endWell(lab: Lab, names: readonly string[]): Promise<void> {
-  await Promise.all(names.map((name) => lab.patch(name, { suspend: true })));
-  await Promise.all(names.map((name) => lab.seen.settled(name)));
-  expect(lab.seen.violations()).toEqual([]);
 }
 
 describe.concurrent("nodes are lost", () => {
@@ -73,7 +63,7 @@ describe.concurrent("nodes are lost", () => {
       ),
     );
     const waiting = lab.seen.jobs("wait").length;
-    await more(lab, "proceed", 3);
+    await lab.more("proceed", 3);
     await condition(lab, "wait", ConditionType.Ready, "False", Reason.QuorumLost);
     await condition(lab, "proceed", ConditionType.Ready, "True", Reason.Scheduled);
     await condition(lab, "proceed", ConditionType.LockBackendAvailable, "False", Reason.QuorumLost);
@@ -82,7 +72,7 @@ describe.concurrent("nodes are lost", () => {
     await Promise.all(redis.map((server) => server.start()));
     await lab.seen.created("wait", waiting + 1);
     await condition(lab, "wait", ConditionType.Ready, "True", Reason.Scheduled);
-    await endWell(lab, names);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     await stopAll(redis);
   });
 
@@ -95,7 +85,7 @@ describe.concurrent("nodes are lost", () => {
     await lab.seen.created("wait", 1);
     await first.kill();
     await readiness(replica, /2 of 3/);
-    await more(lab, "wait", 2);
+    await lab.more("wait", 2);
     second.pause();
     await replica.line("waits", (l) => l.outcome?.startsWith("no quorum: waiting") === true);
     await readiness(replica, /1 of 3/);
@@ -104,8 +94,8 @@ describe.concurrent("nodes are lost", () => {
     await lab.seen.created("wait", waiting + 2);
     await first.start();
     await readiness(replica, /3 of 3/);
-    await more(lab, "wait", 1);
-    await endWell(lab, ["wait"]);
+    await lab.more("wait", 1);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     await stopAll(redis);
   });
 
@@ -123,7 +113,7 @@ describe.concurrent("nodes are lost", () => {
       return values.filter((value) => value === lockValue).length >= 2;
     });
     expect(await replica.metrics()).toMatch(/lock_renewals_total\{outcome="regained"\} 1/);
-    await endWell(lab, ["long"]);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     await stopAll(redis);
   });
 });
@@ -144,8 +134,8 @@ describe.concurrent("nodes cannot be used from the start", () => {
     const redis = await Promise.all(ports.map((port) => startRedis({ port })));
     await readiness(replica, /\[\+\]/);
     await condition(lab, "job", ConditionType.LockBackendAvailable, "True", Reason.QuorumReachable);
-    await more(lab, "job", 2);
-    await endWell(lab, ["job"]);
+    await lab.more("job", 2);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     await stopAll(redis);
   });
 
@@ -165,8 +155,8 @@ describe.concurrent("nodes cannot be used from the start", () => {
       redis.map(({ command }) => command("ACL", "SETUSER", "default", `>${wrong}`)),
     );
     await readiness(replica, /\[\+\]/);
-    await more(lab, "job", 1);
-    await endWell(lab, ["job"]);
+    await lab.more("job", 1);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     const said = JSON.stringify(replica.lines) + (await replica.readyz());
     expect(said).toContain("WRONGPASS");
     expect(said).not.toContain("Pa55");

@@ -24,16 +24,13 @@ describe.concurrent.each([2, 3])("%i replicas without a head start for any", (co
     await Promise.all(
       names.map((name, i) =>
         lab.create(name, {
-          schedule: "@every 15s",
+          schedule: "@every 20s",
           concurrencyPolicy: i % 2 === 0 ? "Forbid" : "Allow",
         }),
       ),
     );
     await Promise.all(names.map((name) => lab.seen.created(name, TICKS_EACH)));
-    await Promise.all(names.map((name) => lab.patch(name, { suspend: true })));
-    await Promise.all(names.map((name) => lab.seen.settled(name)));
-
-    expect(lab.seen.violations()).toEqual([]);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     for (const name of names) expect([name, lab.seen.missed(name)]).toEqual([name, 0]);
     const launched = names.flatMap((name) => lab.seen.jobs(name)).length;
     expect(launched).toBeGreaterThanOrEqual(LOCKED_CRON_JOBS * TICKS_EACH);

@@ -45,16 +45,6 @@ async function seesAgain(lab: Lab, o: { stale: Replica; proxy: WatchProxy }): Pr
   await o.stale.line("sees again", isOfFresh);
 }
 
-async function more(lab: Lab, name: string, count: number): Promise<void> {
-  await lab.seen.created(name, lab.seen.jobs(name).length + count);
-}
-
-async function endWell(lab: Lab, name: string): Promise<void> {
-  await Promise.all([name, "fresh"].map((each) => lab.patch(each, { suspend: true })));
-  await Promise.all([name, "fresh"].map((each) => lab.seen.settled(each)));
-  expect(lab.seen.violations()).toEqual([]);
-}
-
 describe.concurrent("an old cache", () => {
   it("makes nobody launch what was launched, with Jobs that vanish when they are done", async () => {
     await using lab = await world.lab();
@@ -62,15 +52,15 @@ describe.concurrent("an old cache", () => {
     const { stale, other } = await stage(lab, proxy);
     const name = "job";
     await lab.create(name, { job: { ...FINISHES_AT_ONCE, ttlSecondsAfterFinished: 0 } });
-    await more(lab, name, 2);
+    await lab.more(name, 2);
     proxy.holdWatches();
     const before = conflicts(stale);
     await lab.create("fresh");
     await lab.seen.until("it goes for ticks that are gone", () => conflicts(stale) > before);
-    await Promise.all([more(lab, name, 3), more(lab, "fresh", 3)]);
+    await Promise.all([lab.more(name, 3), lab.more("fresh", 3)]);
     await seesAgain(lab, { stale, proxy });
-    await more(lab, name, 2);
-    await endWell(lab, name);
+    await lab.more(name, 2);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     expect([await stale.stop(), await other.stop()]).toEqual([0, 0]);
   });
 
@@ -80,7 +70,7 @@ describe.concurrent("an old cache", () => {
     const { stale, other } = await stage(lab, proxy);
     const name = "job";
     const old = await lab.create(name);
-    await more(lab, name, 2);
+    await lab.more(name, 2);
     proxy.holdWatches();
     await lab.create("fresh");
     await lab.remove(name);
@@ -88,8 +78,8 @@ describe.concurrent("an old cache", () => {
     const ofNew = () => lab.seen.jobs(name).filter(({ owner }) => owner === now.metadata.uid);
     await lab.seen.until("ticks of the new one", () => ofNew().length >= 3);
     await seesAgain(lab, { stale, proxy });
-    await more(lab, name, 2);
-    await endWell(lab, name);
+    await lab.more(name, 2);
+    expect(await lab.violationsAtEnd()).toEqual([]);
     for (const { owner } of lab.seen.jobs(name)) {
       expect([old.metadata.uid, now.metadata.uid]).toContain(owner);
     }

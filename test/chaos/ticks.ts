@@ -90,6 +90,7 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
   const leases = new Map<string, Lease>();
   const owners = new Map<string, LockedCronJob>();
   const events = new Map<string, RecordedEvent>();
+  const forbid = new Set<string>();
   const waiting = new Set<() => void>();
 
   function takeJob(change: string, job: Job): void {
@@ -134,6 +135,7 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
   }
 
   function takeOwner(change: string, object: LockedCronJob): void {
+    if (object.spec.concurrencyPolicy === "Forbid") forbid.add(object.metadata.uid);
     if (change === "DELETED") owners.delete(object.metadata.name);
     else owners.set(object.metadata.name, object);
   }
@@ -232,7 +234,13 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
       const names = name === undefined ? new Set(histories.keys()) : [name];
       const gaps = gapsOf();
       return [...names].flatMap((of) =>
-        violationsOf({ name: of, jobs: jobsOf(of), history: histories.get(of) ?? [], gaps }),
+        violationsOf({
+          name: of,
+          jobs: jobsOf(of),
+          history: histories.get(of) ?? [],
+          gaps,
+          forbid,
+        }),
       );
     },
     gaps: gapsOf,

@@ -47,6 +47,10 @@ export interface Lab extends AsyncDisposable {
   patch(name: string, spec: object): Promise<void>;
   remove(name: string): Promise<void>;
   job(name: string): Promise<Job | undefined>;
+  /** Until so many Jobs more than now were created. */
+  more(name: string, count: number): Promise<void>;
+  /** Suspends them (default: all there are), waits until everything has settled, and says which rules were broken. */
+  violationsAtEnd(...names: string[]): Promise<string[]>;
 }
 
 export interface World extends AsyncDisposable {
@@ -67,6 +71,7 @@ const QUICK = ["--membership-lease-seconds=3", "--take-over-after-ms=1000"];
 const REDIS_NODES = 5;
 /** A replica starts in a second; on a machine with many other things to do it takes its time. */
 const START_MS = 90_000;
+const PATIENT = { timeoutMs: 60_000 };
 
 export async function openWorld(
   cluster: Cluster,
@@ -152,12 +157,13 @@ async function openLab(
       return replica;
     },
     create: (name, spec) =>
-      client.create(resources.lockedCronJobs, manifest(namespace, name, spec)),
+      client.create(resources.lockedCronJobs, manifest(namespace, name, spec), PATIENT),
     async patch(name, spec) {
       await client.patch(
         resources.lockedCronJobs,
         { namespace, name },
         { type: "merge", body: { spec } },
+        PATIENT,
       );
     },
     remove: (name) => client.delete(resources.lockedCronJobs, { namespace, name }),
@@ -167,6 +173,15 @@ async function openLab(
         fieldSelector: `metadata.name=${name}`,
       });
       return items[0];
+    },
+    async more(name, count) {
+      await seen.created(name, seen.jobs(name).length + count);
+    },
+    async violationsAtEnd(...names) {
+      const all = names.length === 0 ? [...seen.names()] : names;
+      await Promise.all(all.map((name) => lab.patch(name, { suspend: true })));
+      await Promise.all(all.map((name) => seen.settled(name)));
+      return names.length === 0 ? seen.violations() : names.flatMap((n) => seen.violations(n));
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(replicas.map((replica) => replica.kill()));
