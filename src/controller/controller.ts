@@ -77,6 +77,7 @@ export interface Controller {
 const PRIORITY = { due: 100, dueLater: 90, followUp: 20, watch: 10 };
 const CROWD_MS_PER_TICK = 10;
 const CROWD_MAX_MS = 20_000;
+const PAUSED_MS = 5_000;
 const STATUS_WORKERS = 4;
 const STATUS_DELAY_MS = 300;
 
@@ -241,9 +242,11 @@ export function createController(o: ControllerOptions): Controller {
 
   /** The ticks that this replica is first in line for go first: the others may never need us. */
   function sweep(): void {
+    const gapMs = clock.now() - pulseAt;
     pulseAt = clock.now();
     o.hooks.pulse();
-    if (phase !== "running") return;
+    // After a pause the caches are of the past: what the watches have to say is read before the next pulse.
+    if (phase !== "running" || gapMs > PAUSED_MS) return;
     const keys = agenda.due(pulseAt);
     if (keys.length === 0) return;
     dueAtOnce = keys.length;

@@ -5,6 +5,8 @@ import type { AttemptFate, Decision, Snapshot, Wait } from "./types.ts";
 
 /** How often to look at a fact that no watch announces, ms. */
 const POLL_MS = 5_000;
+/** A Job's end is told in whole seconds and seen a little later; each rank leaves so much to the ranks before it, ms. */
+const FINISH_HEAD_START_MS = 2_000;
 /** A stray finalizer waits this long, so that a ledger which is newer than our cache can arrive, ms. */
 const STRAY_AFTER_MS = 2_000;
 
@@ -155,7 +157,10 @@ function decideStarted(
   } else if (own?.outcome === undefined && own?.hasLaunchFinalizer === false) {
     return undefined;
   }
-  const at = own?.finishedAt === undefined ? s.oursAt(run) : own.finishedAt + s.standByMs;
+  const at =
+    own?.finishedAt === undefined
+      ? s.oursAt(run)
+      : own.finishedAt + s.rank * FINISH_HEAD_START_MS + s.standByMs;
   if (s.now < at && s.rank > 0) {
     wait(at);
     return undefined;
