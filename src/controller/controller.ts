@@ -18,7 +18,7 @@ import { startPulse } from "./pulse.ts";
 import { createReconciler } from "./reconciler.ts";
 import { createScheduleCache } from "./schedule-cache.ts";
 import { createStatusWriter } from "./status-writer.ts";
-import { createTurns } from "./turns.ts";
+import { createTurns, crowdMs } from "./turns.ts";
 import { createWatchdog } from "./watchdog.ts";
 import { createWorkQueue, type Outcome } from "./workqueue.ts";
 
@@ -75,8 +75,6 @@ export interface Controller {
 
 /** Ticks first, then the follow-ups of launches, then what watches report. */
 const PRIORITY = { due: 100, dueLater: 90, followUp: 20, watch: 10 };
-const CROWD_MS_PER_TICK = 10;
-const CROWD_MAX_MS = 20_000;
 const PAUSED_MS = 5_000;
 const STATUS_WORKERS = 4;
 const STATUS_DELAY_MS = 300;
@@ -89,9 +87,6 @@ export function createController(o: ControllerOptions): Controller {
   let phase: "starting" | "running" | "stopping" = "starting";
   let pulseAt = clock.now();
   let pulse: { stop(): Promise<void> } | undefined;
-
-  /** What a crowd of ticks that are due at once may take longer, ms. */
-  const crowdMs = (): number => Math.min((dueAtOnce - 1) * CROWD_MS_PER_TICK, CROWD_MAX_MS);
 
   const changed = (key: Key): void => {
     if (phase === "running") queue.add(key, { priority: PRIORITY.watch });
@@ -167,14 +162,14 @@ export function createController(o: ControllerOptions): Controller {
     observe: o.observe,
     onStep,
     lockPrefix: o.lockPrefix,
-    electionLeaseMs: () => o.electionLeaseMs + crowdMs(),
+    electionLeaseMs: () => o.electionLeaseMs + crowdMs(dueAtOnce),
   };
   const turns = createTurns({
     process: o.process,
     clock,
     members: membership,
     takeOverAfterMs: o.takeOverAfterMs,
-    crowdMs,
+    crowdMs: () => crowdMs(dueAtOnce),
   });
   const schedules = createScheduleCache();
   const reconciler = createReconciler({

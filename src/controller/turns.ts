@@ -50,3 +50,11 @@ export function createTurns(o: {
     },
   };
 }
+
+const CROWD_MS_PER_TICK = 10;
+const CROWD_MAX_MS = 20_000;
+
+/** What a crowd of ticks that are due at once may take longer, ms. */
+export function crowdMs(dueAtOnce: number): number {
+  return Math.min((dueAtOnce - 1) * CROWD_MS_PER_TICK, CROWD_MAX_MS);
+}
