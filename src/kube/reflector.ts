@@ -52,7 +52,7 @@ export interface Reflector<T extends KubeObject> extends AsyncDisposable {
 const WATCH_SECONDS = 600;
 const CALL_TIMEOUT_MS = 10_000;
 /** Per page. */
-const LIST_TIMEOUT_MS = 30_000;
+const LIST_TIMEOUT_MS = 15_000;
 const BACKOFF = { baseMs: 200, maxMs: 5000 };
 /** A watch that the server ends sooner, without an event, counts as a failure: else we would spin. */
 const SHORT_WATCH_MS = 1000;

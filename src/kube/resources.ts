@@ -1,16 +1,11 @@
+import type { OwnerReference } from "../api/types.ts";
+
 /**
  * Resources and objects as they are on the wire: raw JSON, so that fields this client does not know pass through
  * untouched, and times stay the strings that the server sent.
  */
 
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller?: boolean;
-  blockOwnerDeletion?: boolean;
-}
+export type { OwnerReference };
 
 export interface ObjectMeta {
   name?: string;
