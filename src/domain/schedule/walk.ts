@@ -156,7 +156,6 @@ function addDate(zone: Zone, t: Reading, months: number, days: number): void {
  */
 function instantOf(zone: Zone, local: number): number {
   const guess = zone.spanAt(local);
-  if (guess.offset === 0) return local;
   const at = local - guess.offset;
   if (at >= guess.start && at < guess.end) return at;
   return local - zone.spanAt(at).offset;

@@ -15,11 +15,15 @@ interface Vector {
   class: string;
 }
 
-const file = new URL("../../vectors/cron-golden.jsonl", import.meta.url);
-const vectors = readFileSync(file, "utf8")
-  .trim()
-  .split("\n")
-  .map((line) => JSON.parse(line) as Vector);
+function read(name: string): Vector[] {
+  return readFileSync(new URL(`../../vectors/${name}`, import.meta.url), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Vector);
+}
+
+const vectors = read("cron-golden.jsonl");
+const clockChanges = read("cron-clock-changes.jsonl");
 
 const runtimeTz = process.versions.tz ?? "unknown";
 
@@ -60,6 +64,17 @@ describe("golden vectors of robfig/cron v3.0.1", () => {
     const what = `${vector.schedule} in ${vector.timeZone} after ${vector.after}`;
     it.skip(`${what} (skipped: needs tz database ${vector.tzdata}, this Node has ${runtimeTz})`, () => {
       expect(answer(vector, 5)).toEqual(vector.next);
+    });
+  }
+});
+
+describe("robfig/cron v3.0.1 near changes of clocks", () => {
+  for (const [name, all] of Map.groupBy(clockChanges, (vector) => vector.class)) {
+    it(`${name}: ${all.length}`, () => {
+      const wrong = all
+        .map((vector) => ({ ...vector, got: answer(vector, vector.next?.length ?? 0) }))
+        .filter(({ got, next }) => JSON.stringify(got) !== JSON.stringify(next));
+      expect(wrong).toEqual([]);
     });
   }
 });

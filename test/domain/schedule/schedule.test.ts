@@ -102,6 +102,26 @@ describe("ranges", () => {
     expect(schedule.countFires(at("2026-11-27T16:00:00Z"), at("2026-11-30T10:00:00Z"))).toBe(27);
   });
 
+  it("do not leap from a tick that the walk took over a missing midnight", () => {
+    // Amman began daylight saving time at midnight of April 1, 2005: the walk went on to 03:39 without a look at the
+    // month, and from there to May 1 at 01:00, past the tick of 00:39.
+    const schedule = must("39 */3 * */2 *", "Asia/Amman");
+    expect(chain(schedule, "2005-03-31T19:39:00Z", 2)).toEqual([
+      "2005-04-01T00:39:00Z",
+      "2005-05-01T00:39:00Z",
+    ]);
+    const from = at("2005-03-31T12:00:00Z");
+    let count = 0;
+    for (
+      let tick = schedule.next(from);
+      tick !== null && tick <= at("2005-05-03T00:00:00Z");
+      count++
+    ) {
+      tick = schedule.next(tick);
+    }
+    expect(schedule.countFires(from, at("2005-05-03T00:00:00Z"))).toBe(count);
+  });
+
   it("count ten years of minutes exactly, and a limit exactly", () => {
     const schedule = must("* * * * *", "Europe/Berlin");
     const from = at("2026-01-01T00:00:00Z");
