@@ -1,0 +1,38 @@
+/** What must hold in the end, judged on a state. What must never happen is judged where it would, in api-server.ts. */
+import { LAUNCH_FINALIZER } from "../../../src/api/names.ts";
+import type { ObjectMeta } from "../../../src/api/types.ts";
+import { hasUnsettled, type Run } from "../../../src/domain/ledger.ts";
+import { HOUR, NOON } from "../../builders/objects.ts";
+import { ledgerOf } from "./describe.ts";
+import type { World } from "./types.ts";
+
+/**
+ * Every tick that is due was launched or is recorded as one that will not run; or a Job was refused and waits to be tried
+ * again, of which the ledger says why and when, and what comes after it waits with it.
+ */
+export function isDecided(world: World): boolean {
+  const { owner, created, missed, now } = world;
+  if (owner === undefined) return true;
+  const { uid, creationTimestamp } = owner.metadata;
+  const ledger = ledgerOf(world.lease);
+  if (ledger?.owner === uid && ledger.runs.some((r) => waits(r, now))) return true;
+  let open = 0;
+  for (let tick = NOON; tick <= now; tick += HOUR) {
+    if (tick <= Date.parse(creationTimestamp)) continue;
+    if (!created.some((c) => c.ownerUid === uid && c.tick === tick)) open++;
+  }
+  return open <= missed;
+}
+
+/** Nothing bears our finalizer, or only until a refused Job is tried again. */
+export function isClean(world: World): boolean {
+  const holds = ({ finalizers = [] }: ObjectMeta): boolean => finalizers.includes(LAUNCH_FINALIZER);
+  if (world.jobs.some((j) => holds(j.metadata))) return false;
+  if (world.lease === undefined || !holds(world.lease.metadata)) return true;
+  const open = ledgerOf(world.lease)?.runs.filter(hasUnsettled) ?? [];
+  return open.every((run) => waits(run, world.now));
+}
+
+function waits({ refusal }: Run, now: number): boolean {
+  return refusal !== undefined && refusal.retryAt > now;
+}
