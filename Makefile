@@ -56,9 +56,18 @@ types: deps ## check types
 bench-tick: setup ## tick to Job, beside native CronJob on the same cluster
 	@node bench/tick.ts $(BENCH)
 
+.PHONY: bench-footprint
+bench-footprint: setup ## start to ready, CPU and memory of a replica at rest
+	@node bench/footprint.ts $(BENCH)
+
 .PHONY: bench-lock
 bench-lock: setup ## acquire and release beside raw commands and other Redlock libraries (bench/out/lock.json)
 	@node bench/lock/main.ts $(BENCH)
+
+.PHONY: soak
+soak: setup ## the protocol's model with wide bounds and ten thousand random walks (an hour or more, 6 GB)
+	@NODE_OPTIONS=--max-old-space-size=6000 LOCKEDCRON_MODEL=wide LOCKEDCRON_MODEL_WALKS=10000 \
+		vitest run --project unit test/controller/model --testTimeout=7200000
 
 ##@ Upkeep
 .PHONY: setup
