@@ -8,7 +8,7 @@ import type { Scenario, Tamper } from "./types.ts";
 const TWICE = "a second Job was made for the tick";
 
 async function violationOf(name: string, scenario: Scenario, tamper: Tamper) {
-  const { violation, states } = await explore(scenario, { tamper });
+  const { violation, states } = await explore(scenario, tamper);
   if (violation === undefined) return undefined;
   const steps = violation.schedule.map((step, i) => `  ${i + 1}. ${step}`);
   console.log(`${name}: ${violation.what} (${states} states)\n${steps.join("\n")}`);
@@ -46,7 +46,7 @@ describe("it is noticed when", () => {
     ],
     [
       "a finalizer is never dropped",
-      scenarios.launch,
+      scenarios.launchAlone,
       safeguards.nothingSettled,
       "a finalizer is never dropped",
     ],

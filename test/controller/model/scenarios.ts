@@ -34,15 +34,17 @@ const oneTick: Scenario = {
   elections: ["won", "held"],
 };
 const twoAttempts: Scenario = { ...oneTick, maxAttempts: 2 };
+const oneAttempt: Scenario = { ...oneTick, maxAttempts: 1, elections: ["won"] };
 const alone: Scenario = { ...twoAttempts, processes: ONE };
 
 export const scenarios = {
   /** An answer is lost (the write arrives at once, late, or never), a process dies, a person deletes the Job. */
   launch: { ...oneTick, faults: { lost: 1, buried: 1, killed: 1 } },
+  launchAlone: { ...alone, faults: { lost: 2 } },
   withoutLedger: { ...twoAttempts, noLedger: true, faults: { lost: 1 } },
   withoutRedis: { ...twoAttempts, elections: ["noQuorum"], faults: { lost: 1 } },
   /** The next tick comes due at any moment of the first one's launch; the policy is Forbid. */
-  nextTick: { ...oneTick, maxAttempts: 1, times: minutes(0, 60) },
+  nextTick: { ...oneAttempt, times: minutes(0, 60) },
   nextTickAlone: {
     ...alone,
     times: minutes(0, 60),
@@ -59,8 +61,9 @@ export const scenarios = {
   refusedAlone: {
     ...alone,
     times: minutes(0, 10, 60),
-    faults: { refused: 1, notSent: 1, lost: 1 },
+    faults: { refused: 1, lost: 1 },
   },
+  notSentAlone: { ...alone, faults: { notSent: 1, lost: 1 } },
   tooLate: {
     ...twoAttempts,
     owner: owners({ startingDeadlineSeconds: 120 }),
@@ -76,7 +79,7 @@ export const scenarios = {
   },
   ledgerDeleted: { ...oneTick, faults: { ledgerDeleted: 1 } },
   ledgerDeletedAlone: { ...alone, faults: { ledgerDeleted: 1, lost: 1 } },
-  namesake: { ...oneTick, maxAttempts: 1, faults: { ownerDeleted: 1, ownerCreated: 1 } },
+  namesake: { ...oneAttempt, faults: { ownerDeleted: 1, ownerCreated: 1 } },
   namesakeAlone: { ...alone, faults: { ownerDeleted: 1, ownerCreated: 1, lost: 1 } },
 } satisfies Record<string, Scenario>;
 
