@@ -63,7 +63,7 @@ export const scenarios = {
     times: minutes(0, 10, 60),
     faults: { refused: 1, lost: 1 },
   },
-  notSentAlone: { ...alone, faults: { notSent: 1, lost: 1 } },
+  notSent: { ...twoAttempts, faults: { notSent: 1 } },
   tooLate: {
     ...twoAttempts,
     owner: owners({ startingDeadlineSeconds: 120 }),
