@@ -26,6 +26,7 @@ export interface Config {
   watchNamespaces: readonly string[];
   /** A DNS-1123 subdomain of at most 63 characters. */
   replica: string;
+  /** Of the pod that this replica is, if its name is that pod's uid. */
   podName?: string;
   bindAddress: BindAddress;
   logLevel: LogLevel;
@@ -108,7 +109,10 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
     redis: redis.map((node) => withShared(node, shared)),
     namespace: values.namespace ?? defaultNamespace(from),
     replica,
-    ...(env.POD_NAME !== undefined && env.POD_NAME !== "" && { podName: env.POD_NAME }),
+    // Others take another uid under this name for proof that the replica is dead; so only if that is what it is called.
+    ...(env.POD_NAME !== undefined &&
+      env.POD_NAME !== "" &&
+      env.POD_UID === replica && { podName: env.POD_NAME }),
   };
   return { kind: "config", config, warnings: variables.warnings };
 }

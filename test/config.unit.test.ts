@@ -63,6 +63,14 @@ describe("defaults", () => {
     expect(config).toMatchObject({ namespace: "ops", replica: "0f-1", podName: "lockedcron-0" });
   });
 
+  it.each([
+    ["without the pod's uid", { POD_NAME: "lockedcron-0" }, []],
+    ["by a flag", { POD_UID: "0f-1", POD_NAME: "lockedcron-0" }, ["--replica=mine"]],
+  ])("a replica named %s is not taken for its pod, which has another uid", (_, env, argv) => {
+    const config = configOf({ argv, env: { LOCKEDCRON_REDIS: THREE, ...env } });
+    expect(config).not.toHaveProperty("podName");
+  });
+
   it("take the name of the pod when its uid is not told", () => {
     const env = { LOCKEDCRON_REDIS: THREE, POD_UID: "", POD_NAME: "lockedcron-0" };
     expect(configOf({ env }).replica).toBe("lockedcron-0");
