@@ -3,7 +3,7 @@
  * that tests of one file can run side by side without meeting.
  */
 import { KubeConfig } from "@kubernetes/client-node";
-import { inject, vi } from "vitest";
+import { afterAll, beforeAll, inject, vi } from "vitest";
 import { LAUNCH_FINALIZER, keyOf } from "../../src/api/names.ts";
 import type { Job, LockedCronJob, LockedCronJobSpec } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
@@ -91,16 +91,26 @@ export async function openWorld(
   };
 }
 
-/** A world on the cluster that all suites share; the CRD is there. */
-export async function sharedWorld(): Promise<World> {
-  const cluster = await openCluster(inject("cluster").name);
-  const world = await openWorld(cluster);
-  const served = await world.client.list(resources.lockedCronJobs, { namespace: "default" }).then(
-    () => true,
-    () => false,
-  );
-  if (!served) await installCrd(cluster);
-  return world;
+let shared: World | undefined;
+let isUsed = false;
+
+/** The world of a test file, on the cluster that all share; the CRD is there. */
+export function useWorld(): () => World {
+  if (!isUsed) {
+    isUsed = true;
+    beforeAll(async () => {
+      const cluster = await openCluster(inject("cluster").name);
+      shared = await openWorld(cluster);
+      const { client } = shared;
+      const served = client.list(resources.lockedCronJobs, { namespace: "default" });
+      await served.catch(() => installCrd(cluster));
+    });
+    afterAll(() => shared?.[Symbol.asyncDispose]());
+  }
+  return () => {
+    if (shared === undefined) throw new Error("the world is there once the tests begin");
+    return shared;
+  };
 }
 
 export function clientOf(kubeconfigPath: string): KubeClient {

@@ -1,20 +1,15 @@
 /** Redis nodes die, hang, come back, were never there, or do not let us in. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ConditionType, Reason } from "../../src/api/reasons.ts";
 import { until } from "../cluster/proc.ts";
 import type { Replica } from "../harness/replica.ts";
 import { freePort, startRedis, startRedisNodes, type RedisServer } from "../redis/server.ts";
-import { conditionOf, NEVER_FINISHES, sharedWorld, type Lab, type World } from "./world.ts";
+import { conditionOf, NEVER_FINISHES, useWorld, type Lab } from "./world.ts";
 
 /** As short as it may be: a node that came back without its memory must not vote for so long. */
 const lock = { leaseSeconds: 5 };
 
-let world: World;
-
-beforeAll(async () => {
-  world = await sharedWorld();
-});
-afterAll(() => world[Symbol.asyncDispose]());
+const world = useWorld();
 
 function urlsOf(servers: readonly RedisServer[]): string[] {
   return servers.map(({ url }) => url);
@@ -42,7 +37,7 @@ async function readiness(replica: Replica, says: RegExp): Promise<void> {
 describe.concurrent("nodes are lost", () => {
   it("all of them: Proceed launches by the ledger alone, Wait waits, says so, and goes on", async () => {
     const redis = await startRedisNodes(3);
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const replicas = await Promise.all(
       ["a", "b"].map((name) => lab.replica(name, { redis: urlsOf(redis) })),
     );
@@ -79,7 +74,7 @@ describe.concurrent("nodes are lost", () => {
   it("one: nothing changes; a majority hangs: Wait waits; one of them is back: it goes on", async () => {
     const redis = await startRedisNodes(3);
     const [first, second] = redis as [RedisServer, RedisServer];
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const replica = await lab.replica("a", { redis: urlsOf(redis) });
     await lab.create("wait", { lock: { ...lock, onQuorumLoss: "Wait" } });
     await lab.seen.created("wait", 1);
@@ -101,7 +96,7 @@ describe.concurrent("nodes are lost", () => {
 
   it("and forget the lock of a run that lives: it is taken anew", async () => {
     const redis = await startRedisNodes(3);
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const replica = await lab.replica("a", { redis: urlsOf(redis) });
     await lab.create("long", { job: NEVER_FINISHES, lock });
     await lab.seen.created("long", 1);
@@ -121,7 +116,7 @@ describe.concurrent("nodes are lost", () => {
 describe.concurrent("nodes cannot be used from the start", () => {
   it("nobody listens: named in the log and in readyz, ticks run; and it is well when they start", async () => {
     const ports = await Promise.all([freePort(), freePort(), freePort()]);
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const replica = await lab.replica("a", {
       redis: ports.map((port) => `redis://127.0.0.1:${port}`),
     });
@@ -143,7 +138,7 @@ describe.concurrent("nodes cannot be used from the start", () => {
     const password = "right-Pa55";
     const wrong = "wrong-Pa55";
     const redis = await startRedisNodes(3, { args: ["--requirepass", password], password });
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const replica = await lab.replica("a", {
       redis: urlsOf(redis),
       env: { LOCKEDCRON_REDIS_PASSWORD: wrong },

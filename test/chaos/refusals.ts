@@ -6,23 +6,21 @@ import type { Job } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
 import { resourceType, type KubeObject } from "../../src/kube/index.ts";
 import type { Replica } from "../harness/replica.ts";
-import { conditionOf, manifest, sharedWorld, type Lab, type World } from "./world.ts";
+import { conditionOf, manifest, useWorld, type Lab } from "./world.ts";
 
 const quotas = resourceType<KubeObject & { spec: object }>("v1", "ResourceQuota", "resourcequotas");
 
-let world: World;
+const world = useWorld();
 let lab: Lab;
 let replica: Replica;
 
 beforeAll(async () => {
-  world = await sharedWorld();
-  lab = await world.lab();
+  lab = await world().lab();
   replica = await lab.replica("a");
 });
 afterAll(async () => {
   expect(replica.alive()).toBe(true);
   await lab[Symbol.asyncDispose]();
-  await world[Symbol.asyncDispose]();
 });
 
 const eventOf = (name: string, reason: string) => () =>
@@ -40,7 +38,7 @@ async function putForeignJob(name: string, tick: number): Promise<string> {
   const { apiVersion, kind } = resources.jobs;
   const { spec } = manifest(lab.namespace, name).spec.jobTemplate;
   const foreign = jobName(name, tick, true);
-  await world.client.create(resources.jobs, {
+  await world().client.create(resources.jobs, {
     apiVersion,
     kind,
     metadata: { name: foreign, namespace: lab.namespace },
@@ -61,7 +59,7 @@ describe.concurrent("a Job of somebody else bears the name", () => {
     expect(type).toBe("Warning");
     const { message } = await condition("foreign", ConditionType.Ready, "False", Reason.ForeignJob);
     expect(message).toContain(foreign);
-    await world.client.delete(resources.jobs, { namespace: lab.namespace, name: foreign });
+    await world().client.delete(resources.jobs, { namespace: lab.namespace, name: foreign });
     const [job] = await lab.seen.created("foreign", 1);
     expect(job).toMatchObject({ name: foreign, tick });
     await condition("foreign", ConditionType.Ready, "True", Reason.Scheduled);
@@ -84,10 +82,10 @@ describe.concurrent("a Job of somebody else bears the name", () => {
 
 describe.concurrent("a quota is used up", () => {
   it("the tick waits, says so, and runs when there is room", async () => {
-    await using own = await world.lab();
+    await using own = await world().lab();
     const { namespace } = own;
     await own.replica("b");
-    await world.client.create(quotas, {
+    await world().client.create(quotas, {
       apiVersion: quotas.apiVersion,
       kind: quotas.kind,
       metadata: { namespace, name: "none" },
@@ -104,7 +102,7 @@ describe.concurrent("a quota is used up", () => {
       return ready?.status === "False" && ready.reason === Reason.CreateRefused;
     });
     expect(own.seen.jobs("quota")).toEqual([]);
-    await world.client.delete(quotas, { namespace, name: "none" });
+    await world().client.delete(quotas, { namespace, name: "none" });
     const [job] = await own.seen.created("quota", 1);
     expect(job!.attempt).toBeGreaterThan(1);
     expect(await own.violationsAtEnd()).toEqual([]);

@@ -1,6 +1,6 @@
 /** Things are deleted while a finalizer is pending: nothing runs twice, and nothing is in the way of the deletion. */
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ledgerName } from "../../src/api/names.ts";
 import { EventReason, Reason } from "../../src/api/reasons.ts";
 import { resources } from "../../src/controller/caches.ts";
@@ -13,21 +13,15 @@ import {
   FINISHES_AT_ONCE,
   hasLaunchFinalizer,
   NEVER_FINISHES,
-  sharedWorld,
+  useWorld,
   type Lab,
-  type World,
 } from "./world.ts";
 
 const requestBoundMs = 500;
 const NODE = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url));
 const CLI = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
-let world: World;
-
-beforeAll(async () => {
-  world = await sharedWorld();
-});
-afterAll(() => world[Symbol.asyncDispose]());
+const world = useWorld();
 
 interface Pending {
   name: string;
@@ -60,14 +54,14 @@ async function pendingFinalizer(
 }
 
 const isGone = (lab: Lab) => () =>
-  world.client
-    .list(namespaces, { fieldSelector: `metadata.name=${lab.namespace}` })
+  world()
+    .client.list(namespaces, { fieldSelector: `metadata.name=${lab.namespace}` })
     .then(({ items }) => items.length === 0);
 
 /** What the namespace controller says it waits for. */
 async function waitsForFinalizers(lab: Lab): Promise<void> {
   await until("the namespace waits for our finalizers", 90_000, async () => {
-    const namespace = (await world.client.get(namespaces, { name: lab.namespace })) as {
+    const namespace = (await world().client.get(namespaces, { name: lab.namespace })) as {
       status?: { conditions?: { type: string; status: string; message: string }[] };
     };
     return namespace.status?.conditions?.some(
@@ -81,11 +75,11 @@ async function waitsForFinalizers(lab: Lab): Promise<void> {
 
 describe.concurrent("with a finalizer pending", () => {
   it("a namespace that is deleted goes as soon as no POST can arrive any more", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     // The replicas' own Leases are elsewhere, or the namespace would take them along.
-    await using held = await world.lab(lab.namespace);
+    await using held = await world().lab(lab.namespace);
     const { name, successor } = await pendingFinalizer(held);
-    await world.client.delete(namespaces, { name: held.namespace });
+    await world().client.delete(namespaces, { name: held.namespace });
     await waitsForFinalizers(held);
     expect(held.seen.violations(name)).toEqual([]);
     await successor();
@@ -94,14 +88,14 @@ describe.concurrent("with a finalizer pending", () => {
   });
 
   it("the operator goes for good: release-finalizers frees what it left behind", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const { job, name, other } = await pendingFinalizer(lab);
     const release = (...argv: string[]): Promise<string> =>
       run(NODE, [
         CLI,
         "release-finalizers",
         `--namespace=${lab.namespace}`,
-        `--kubeconfig=${world.cluster.kubeconfigPath}`,
+        `--kubeconfig=${world().cluster.kubeconfigPath}`,
         ...argv,
       ]);
     await expect(release()).rejects.toThrow(
@@ -117,14 +111,14 @@ describe.concurrent("with a finalizer pending", () => {
       "Released: 1 Jobs, 1 ledgers",
       "",
     ]);
-    await world.client.delete(namespaces, { name: lab.namespace });
+    await world().client.delete(namespaces, { name: lab.namespace });
     await until("the namespace goes", 60_000, isGone(lab));
   });
 
   it("a Job that is deleted stays until then, and the next tick runs", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const { name, job, successor } = await pendingFinalizer(lab);
-    await world.client.delete(resources.jobs, { namespace: lab.namespace, name: job.name });
+    await world().client.delete(resources.jobs, { namespace: lab.namespace, name: job.name });
     await lab.seen.until(
       "it is being deleted",
       () => job.object.metadata.deletionTimestamp !== undefined,
@@ -139,7 +133,7 @@ describe.concurrent("with a finalizer pending", () => {
   });
 
   it("a LockedCronJob that is deleted and made anew takes over what was pending", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const { name, job, successor } = await pendingFinalizer(lab);
     await lab.remove(name);
     await lab.seen.until("it is gone", () => lab.seen.owner(name) === undefined);
@@ -156,14 +150,14 @@ describe.concurrent("with a finalizer pending", () => {
   });
 
   it("a ledger that is deleted by hand stays until then, and is made anew", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     // Its Job is gone as soon as it may: what is left of the tick must be known before.
     const { name, job, successor } = await pendingFinalizer(lab, {
       ...FINISHES_AT_ONCE,
       ttlSecondsAfterFinished: 0,
     });
     const [before] = lab.seen.history(name);
-    await world.client.delete(resources.leases, {
+    await world().client.delete(resources.leases, {
       namespace: lab.namespace,
       name: ledgerName(name),
     });
@@ -180,7 +174,7 @@ describe.concurrent("with a finalizer pending", () => {
 
 describe.concurrent("with nothing pending", () => {
   it("a LockedCronJob that is deleted leaves nothing", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     await lab.replica("a");
     await lab.create("gone", { job: NEVER_FINISHES, concurrencyPolicy: "Allow" });
     await lab.seen.created("gone", 3);
@@ -195,7 +189,7 @@ describe.concurrent("with nothing pending", () => {
   });
 
   it("a LockedCronJob that is made anew does not wait for the lock of its namesake's run", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     await lab.replica("a");
     const spec = { job: NEVER_FINISHES, lock: { leaseSeconds: 3_600 } };
     const old = await lab.create("again", spec);
@@ -203,7 +197,7 @@ describe.concurrent("with nothing pending", () => {
     await lab.seen.settled("again");
     const { lockKey } = lab.seen.ledger("again")!.runs[0]!;
     await until("its lock is held for an hour", 90_000, async () => {
-      const left = await Promise.all(world.redis.map(({ command }) => command("PTTL", lockKey)));
+      const left = await Promise.all(world().redis.map(({ command }) => command("PTTL", lockKey)));
       return left.filter((ms) => Number(ms) > 60_000).length >= 3;
     });
     await lab.remove("again");
@@ -216,12 +210,12 @@ describe.concurrent("with nothing pending", () => {
   });
 
   it("a Job that is deleted before its end makes room for the next tick", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     await lab.replica("a");
     await lab.create("job", { job: NEVER_FINISHES });
     const [first] = await lab.seen.created("job", 1);
     await lab.seen.settled("job");
-    await world.client.delete(resources.jobs, { namespace: lab.namespace, name: first!.name });
+    await world().client.delete(resources.jobs, { namespace: lab.namespace, name: first!.name });
     await lab.seen.created("job", 2);
     await lab.seen.until("an event says so", () => lab.seen.events(EventReason.MissingJob)[0]);
     expect(lab.seen.violations("job")).toEqual([]);

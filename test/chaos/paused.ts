@@ -3,27 +3,15 @@
  * nothing had been. Jobs want to be gone as soon as they are done (ttlSecondsAfterFinished: 0): only the finalizer keeps
  * the one that a late POST has to meet.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { StepFault } from "../harness/faults.ts";
 import type { Replica } from "../harness/replica.ts";
-import {
-  FINISHES_AT_ONCE,
-  hasLaunchFinalizer,
-  nameFor,
-  sharedWorld,
-  type Lab,
-  type World,
-} from "./world.ts";
+import { FINISHES_AT_ONCE, hasLaunchFinalizer, nameFor, useWorld, type Lab } from "./world.ts";
 import type { CreatedJob } from "./ticks.ts";
 
 const job = { ...FINISHES_AT_ONCE, ttlSecondsAfterFinished: 0 };
 
-let world: World;
-
-beforeAll(async () => {
-  world = await sharedWorld();
-});
-afterAll(() => world[Symbol.asyncDispose]());
+const world = useWorld();
 
 const stops = (after: StepFault["after"]) => ({ steps: [{ after, do: "stop" as const }] });
 
@@ -65,7 +53,7 @@ async function endsWithoutJobs(lab: Lab, name: string): Promise<void> {
 
 describe.concurrent("a replica stands still after its claim", () => {
   it("and its late POST meets the Job that another one made", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const [victim] = await Promise.all([
       lab.replica("victim", { faults: stops("claimed") }),
       lab.replica("other"),
@@ -85,7 +73,7 @@ describe.concurrent("a replica stands still after its claim", () => {
   });
 
   it("and so does the one that took over: the third one's Job is met by both", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     const [first, second] = await Promise.all([
       lab.replica("first", { faults: stops("claimed") }),
       lab.replica("second", { faults: stops("claimed") }),
@@ -111,7 +99,7 @@ describe.concurrent("a replica stands still after its claim", () => {
 
 describe.concurrent("a replica stands still", () => {
   it("after its election, and loses the lock: its claim meets a ledger that moved on", async () => {
-    await using lab = await world.lab();
+    await using lab = await world().lab();
     // It will still think that it holds the lock: only the compare-and-set is left to stop it.
     const [victim] = await Promise.all([
       lab.replica("victim", { faults: stops("elected"), flags: ["--election-lease-ms=60000"] }),
@@ -121,7 +109,7 @@ describe.concurrent("a replica stands still", () => {
     await lab.create(name, { job });
     await stands(victim);
     await Promise.all(
-      world.redis.map(async ({ command }) => {
+      world().redis.map(async ({ command }) => {
         const keys = (await command("KEYS", `*${lab.key(name)}*`)) as string[];
         if (keys.length > 0) await command("DEL", ...(keys as [string]));
       }),
@@ -137,7 +125,7 @@ describe.concurrent("a replica stands still", () => {
   it.each(["elected", "created", "started", "finalizerDropped"] as const)(
     "after %s, wakes up, and changes nothing",
     async (after) => {
-      await using lab = await world.lab();
+      await using lab = await world().lab();
       const [victim] = await Promise.all([
         lab.replica("victim", { faults: stops(after) }),
         lab.replica("other"),

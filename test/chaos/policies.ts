@@ -5,32 +5,30 @@ import { resources } from "../../src/controller/caches.ts";
 import { memberLeaseName } from "../../src/controller/membership.ts";
 import { hasReason } from "../../src/kube/index.ts";
 import { until } from "../cluster/proc.ts";
-import { conditionOf, NEVER_FINISHES, sharedWorld, type Lab, type World } from "./world.ts";
+import { conditionOf, NEVER_FINISHES, useWorld, type Lab } from "./world.ts";
 
-let world: World;
+const world = useWorld();
 let lab: Lab;
 
 beforeAll(async () => {
-  world = await sharedWorld();
-  lab = await world.lab();
+  lab = await world().lab();
   await lab.replica("a");
 });
 afterAll(async () => {
   await lab[Symbol.asyncDispose]();
-  await world[Symbol.asyncDispose]();
 });
 
 /** What a kubelet says of pods that have done their work; the Job controller does the rest. */
 async function succeed(job: string): Promise<void> {
   const pods = await until(`a pod of ${job}`, 90_000, async () => {
-    const { items } = await world.client.list(resources.pods, {
+    const { items } = await world().client.list(resources.pods, {
       namespace: lab.namespace,
       labelSelector: `batch.kubernetes.io/job-name=${job}`,
     });
     return items.length > 0 && items;
   });
   for (const { metadata } of pods) {
-    await world.client.patch(
+    await world().client.patch(
       resources.pods,
       { namespace: lab.namespace, name: metadata.name },
       { type: "merge", body: { status: { phase: "Succeeded" } } },
@@ -83,7 +81,7 @@ describe.concurrent("a LockedCronJob", () => {
       expect.objectContaining({ decision: "Missed", reason: Reason.TooLate }),
     );
     expect(lab.seen.jobs("deadline")).toHaveLength(1);
-    await world.client.delete(resources.jobs, { namespace: lab.namespace, name: first!.name });
+    await world().client.delete(resources.jobs, { namespace: lab.namespace, name: first!.name });
     await lab.seen.created("deadline", 2);
     expect(await lab.violationsAtEnd("deadline")).toEqual([]);
   });
@@ -151,7 +149,7 @@ describe.concurrent("a LockedCronJob", () => {
 
 describe.concurrent("a replica that gets SIGTERM", () => {
   it("finishes the launch it is in, gives its Lease up and ends with 0; the other goes on", async () => {
-    await using own = await world.lab();
+    await using own = await world().lab();
     const [leaving] = await Promise.all([
       own.replica("leaving", { faults: { steps: [{ after: "claimed", do: "hold" }] } }),
       own.replica("staying"),
@@ -167,7 +165,7 @@ describe.concurrent("a replica that gets SIGTERM", () => {
     expect(leaving.lines).toContainEqual(
       expect.objectContaining({ event: "Stopped", handedOver: 0 }),
     );
-    const lease = world.client.get(resources.leases, {
+    const lease = world().client.get(resources.leases, {
       namespace: own.namespace,
       name: memberLeaseName("leaving"),
     });

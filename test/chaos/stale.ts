@@ -4,24 +4,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LogLine, Replica } from "../harness/replica.ts";
-import { FINISHES_AT_ONCE, sharedWorld, type Lab, type World } from "./world.ts";
+import { FINISHES_AT_ONCE, useWorld, type Lab } from "./world.ts";
 import { startWatchProxy, type WatchProxy } from "./watch-proxy.ts";
 
-let world: World;
+const world = useWorld();
 let folder: string;
 
 beforeAll(async () => {
-  world = await sharedWorld();
   folder = mkdtempSync(join(tmpdir(), "lockedcron-stale-"));
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
-  await world[Symbol.asyncDispose]();
 });
 
 /** Two replicas, none with a head start: the one behind the proxy goes for every tick that it believes in. */
 async function stage(lab: Lab, proxy: WatchProxy): Promise<Record<"stale" | "other", Replica>> {
-  const { adminKubeconfig, server } = world.cluster;
+  const { adminKubeconfig, server } = world().cluster;
   const kubeconfig = join(folder, `${lab.namespace}.kubeconfig`);
   const through = adminKubeconfig.replace(server, `https://127.0.0.1:${proxy.port}`);
   expect(through).not.toBe(adminKubeconfig);
@@ -47,8 +45,8 @@ async function seesAgain(lab: Lab, o: { stale: Replica; proxy: WatchProxy }): Pr
 
 describe.concurrent("an old cache", () => {
   it("makes nobody launch what was launched, with Jobs that vanish when they are done", async () => {
-    await using lab = await world.lab();
-    await using proxy = await startWatchProxy(world.cluster.server);
+    await using lab = await world().lab();
+    await using proxy = await startWatchProxy(world().cluster.server);
     const { stale, other } = await stage(lab, proxy);
     const name = "job";
     await lab.create(name, { job: { ...FINISHES_AT_ONCE, ttlSecondsAfterFinished: 0 } });
@@ -65,8 +63,8 @@ describe.concurrent("an old cache", () => {
   });
 
   it("does not know of a LockedCronJob that was deleted and made anew", async () => {
-    await using lab = await world.lab();
-    await using proxy = await startWatchProxy(world.cluster.server);
+    await using lab = await world().lab();
+    await using proxy = await startWatchProxy(world().cluster.server);
     const { stale, other } = await stage(lab, proxy);
     const name = "job";
     const old = await lab.create(name);

@@ -1,19 +1,14 @@
 /** Several replicas go for the same ticks at the same instant: a hundred ticks, a Job each, none missing. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { freePort } from "../redis/server.ts";
-import { sharedWorld, type World } from "./world.ts";
+import { useWorld } from "./world.ts";
 
 const TICKS_EACH = 2;
 /** Longer than the busiest machine takes for one tick of all: a tick that is late is launched, until the next is due. */
 const schedule = "@every 20s";
 const flags = ["--rank-delay-ms=0"];
 
-let world: World;
-
-beforeAll(async () => {
-  world = await sharedWorld();
-});
-afterAll(() => world[Symbol.asyncDispose]());
+const world = useWorld();
 
 describe.concurrent("without a head start for any", () => {
   it.each([
@@ -24,7 +19,7 @@ describe.concurrent("without a head start for any", () => {
   ] as const)(
     "%s launch each tick once, none is missing, tokens rise",
     async (_, count, n, elect) => {
-      await using lab = await world.lab();
+      await using lab = await world().lab();
       const nowhere = await Promise.all([freePort(), freePort(), freePort()]);
       const redis = nowhere.map((port) => `redis://127.0.0.1:${port}`);
       const replicas = await Promise.all(

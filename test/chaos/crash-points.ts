@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CallFault, StepFault } from "../harness/faults.ts";
 import type { Replica } from "../harness/replica.ts";
-import { nameFor, sharedWorld, type Lab, type World } from "./world.ts";
+import { nameFor, useWorld, type Lab } from "./world.ts";
 
 /** So long a dead process's requests count as under way, instead of two minutes. */
 const requestBoundMs = 500;
@@ -22,21 +22,20 @@ const LOST = CALLS.flatMap((call) => LOSSES.map((loss) => ({ call, loss })));
 /** Where the killed process leaves an attempt of which only its successor proves that it cannot arrive. */
 const NEEDS_SUCCESSOR = ["claimed", "create jobs loseRequest", "update leases loseAnswer"];
 
-let world: World;
+const world = useWorld();
 let system: Lab;
 const labs = new Map<string, Lab>();
 /** Sees every lab and has no fault of its own. */
 let bystander: Replica;
 
 beforeAll(async () => {
-  world = await sharedWorld();
-  system = await world.lab();
+  system = await world().lab();
   const titles = [
     ...STEPS,
     ...LOST.flatMap(({ call, loss }) => [`${call} ${loss}`, `killed at ${call} ${loss}`]),
   ];
   await Promise.all(
-    titles.map(async (title) => labs.set(title, await world.lab(system.namespace))),
+    titles.map(async (title) => labs.set(title, await world().lab(system.namespace))),
   );
   const watch = [...labs.values()].map(({ namespace }) => namespace);
   bystander = await system.replica("bystander", { watch, faults: { requestBoundMs } });
@@ -44,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   expect(bystander.alive()).toBe(true);
   await Promise.all([...labs.values(), system].map((lab) => lab[Symbol.asyncDispose]()));
-  await world[Symbol.asyncDispose]();
 });
 
 /** A replica with faults, and a LockedCronJob for which it goes first. */

@@ -1,0 +1,6 @@
+/** What is around a replica fails, refuses or goes away. Suites share a file so that they wait side by side. */
+import "./removal.ts";
+import "./redis.ts";
+import "./policies.ts";
+import "./stale.ts";
+import "./refusals.ts";
