@@ -1,0 +1,33 @@
+import type { LockedCronJob } from "../../src/api/types.ts";
+import type { AttemptFate, LedgerState, Snapshot } from "../../src/domain/decide/index.ts";
+import type { Ledger } from "../../src/domain/ledger.ts";
+import { parseSchedule } from "../../src/domain/schedule/index.ts";
+import { aLedger, aLockedCronJob, NOON } from "./objects.ts";
+
+export function present(ledger: Ledger): LedgerState {
+  return { state: "present", ledger };
+}
+
+/**
+ * What the first replica in line sees one second after noon: a tick is due and nothing was done about it. Every attempt is
+ * somebody else's and may still arrive, and every step is ours to take.
+ */
+export function aSnapshot(fields: Partial<Snapshot> & { fate?: AttemptFate } = {}): Snapshot {
+  const { fate = "foreign", ...rest } = fields;
+  const owner: LockedCronJob | undefined = "owner" in fields ? fields.owner : aLockedCronJob();
+  return {
+    now: NOON + 1_000,
+    owner,
+    schedule:
+      owner === undefined
+        ? undefined
+        : parseSchedule(owner.spec.schedule, { timeZone: owner.spec.timeZone }),
+    ledger: present(aLedger()),
+    jobs: [],
+    rank: 0,
+    standByMs: 0,
+    fateOf: () => fate,
+    oursAt: () => 0,
+    ...rest,
+  };
+}
