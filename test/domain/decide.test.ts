@@ -99,6 +99,7 @@ describe("a replica that is not first in line", () => {
 describe("with startingDeadlineSeconds of a minute", () => {
   const owner = aLockedCronJob({ startingDeadlineSeconds: 60 });
   const yesterdays = { tick: NOON - 24 * HOUR, runId: "r1" };
+  const yesterdaysJob = { ...yesterdays, name: "j1", hasLaunchFinalizer: false };
   check([
     ["a tick in time is launched", { owner, now: NOON + MINUTE }, { do: "launch", tick: NOON }],
     [
@@ -125,8 +126,8 @@ describe("with startingDeadlineSeconds of a minute", () => {
       "a tick that waits for a run is looked at again when its time is over",
       {
         owner,
-        ledger: present(aLedger({ runs: [aStartedRun(yesterdays)] })),
-        jobs: [aJobView({ ...yesterdays, hasLaunchFinalizer: false })],
+        ledger: present(aLedger({ runs: [aStartedRun({ ...yesterdays, jobName: "j1" })] })),
+        jobs: [aJobView(yesterdaysJob)],
       },
       { do: "nothing", reason: "JobAlreadyActive", at: NOON + MINUTE + 1 },
     ],
