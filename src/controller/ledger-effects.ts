@@ -92,6 +92,11 @@ export async function rebase(
   ledger: Ledger,
   action: Of<"rebase">,
 ): Promise<StepResult> {
+  // ORDER: a replica whose cache is behind the edit would take the schedule back and skip what was due meanwhile.
+  const owner = await c.owners.read(key);
+  if (owner?.metadata.uid !== ledger.owner || scheduleText(owner) !== action.schedule) {
+    return againIn(c, 1_000, "our copy of the schedule is behind");
+  }
   const now = c.clock.now();
   const [expression, timeZone] = JSON.parse(ledger.schedule) as [string, string | null];
   const old = parseSchedule(expression, { timeZone: timeZone ?? undefined });
