@@ -14,6 +14,11 @@ export interface JobStore extends Jobs {
 
 const NONE: readonly JobView[] = [];
 
+/** The patch took the last finalizer off a Job that was being deleted, and with it the Job went. */
+function wentWithIt({ metadata }: Job): boolean {
+  return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0;
+}
+
 /** `<name>-<number>`, as jobName() makes it. */
 function ownerOfJobName(jobName: string): string {
   return jobName.slice(0, jobName.lastIndexOf("-"));
@@ -96,13 +101,15 @@ export function createJobStore(o: {
         metadata: { uid: job.uid, "$deleteFromPrimitiveList/finalizers": [LAUNCH_FINALIZER] },
       };
       try {
-        learn(
-          await o.client.patch(
-            o.jobs,
-            { namespace: job.namespace, name: job.name },
-            { type: "strategic", body },
-          ),
+        const patched = await o.client.patch(
+          o.jobs,
+          { namespace: job.namespace, name: job.name },
+          { type: "strategic", body },
         );
+        const { key, view } = learn(patched);
+        // ORDER: forgotten at once. The watch may have told of its end before this answer came, and tells nothing more: kept,
+        // it would count as a Job that runs for ever.
+        if (key !== undefined && wentWithIt(patched)) unlearn(key, view.name);
       } catch (error) {
         if (!hasReason(error, "NotFound", "Conflict")) throw error;
         // Gone, or gone and made anew by somebody else: the cache learns what is there now.
