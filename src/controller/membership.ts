@@ -137,12 +137,8 @@ export function createMembership(o: MembershipOptions): Membership {
     if (o.clock.monotonic() - last < POD_LOOK_MS) return;
     podLooks.set(process, o.clock.monotonic());
     try {
-      const pod = await o.client.get(
-        o.pods,
-        { namespace: o.namespace, name: podName },
-        { metadataOnly: true },
-      );
-      if (pod.metadata.uid !== replicaOf(process)) proveDead(process);
+      const pod = await o.client.get(o.pods, { namespace: o.namespace, name: podName });
+      if (pod.metadata.uid !== replicaOf(process) || isOver(pod)) proveDead(process);
     } catch (error) {
       if (hasReason(error, "NotFound")) proveDead(process);
     }
@@ -247,6 +243,11 @@ export function createMembership(o: MembershipOptions): Membership {
       cancelRenewal?.();
     },
   };
+}
+
+/** All its containers have ended and none is started again: an evicted pod stays like this for days. */
+function isOver(pod: KubeObject & { status?: { phase?: string } }): boolean {
+  return pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded";
 }
 
 export function replicaOf(process: string): string {
