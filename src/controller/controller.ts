@@ -266,11 +266,12 @@ export function createController(o: ControllerOptions): Controller {
       await pulse?.stop();
       const until = clock.monotonic() + graceMs;
       const unfinished = await queue.drain(graceMs);
-      await endLaunches(until);
+      await endLaunches(until, unfinished);
       await statusQueue.drain(Math.max(0, until - clock.monotonic()));
       await watchdog[Symbol.asyncDispose]();
-      // ORDER: a process that has left an attempt unsettled keeps its Lease: only by it can its death be proven.
-      if (ledgers.withAttemptsOf(o.process).length > 0) await membership[Symbol.asyncDispose]();
+      // ORDER: whoever leaves an attempt unsettled, or a claim on its way, keeps the Lease: by it his death is proven.
+      const owed = [...unfinished, ...ledgers.withAttemptsOf(o.process)];
+      if (owed.length > 0) await membership[Symbol.asyncDispose]();
       else await membership.resign();
       await caches[Symbol.asyncDispose]();
       return { unfinished };
@@ -287,12 +288,12 @@ export function createController(o: ControllerOptions): Controller {
     }),
   };
 
-  /** Launches that were between two steps when the queue was drained. */
-  async function endLaunches(until: number): Promise<void> {
+  /** Launches between two steps. ORDER: none that still runs; two at work on a key could send an attempt twice. */
+  async function endLaunches(until: number, running: readonly Key[]): Promise<void> {
     const deadline = Promise.withResolvers<void>();
     const callOff = timers.after(Math.max(0, until - clock.monotonic()), deadline.resolve);
-    const work = ledgers.withAttemptsOf(o.process).map((key) => reconciler.reconcile(key));
-    await Promise.race([Promise.allSettled(work), deadline.promise]);
+    const open = ledgers.withAttemptsOf(o.process).filter((key) => !running.includes(key));
+    await Promise.race([Promise.allSettled(open.map(reconciler.reconcile)), deadline.promise]);
     callOff();
   }
 }
