@@ -3,6 +3,7 @@
  * ranks first for a key writes it; the others step in when it does not.
  */
 import { isDeepStrictEqual } from "node:util";
+import { ConditionType } from "../api/reasons.ts";
 import type { Key } from "../api/names.ts";
 import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import type { Clock } from "../clock.ts";
@@ -58,14 +59,19 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
     }
     if (o.busy()) return again(now + BUSY_RETRY_MS * (1 + o.random()));
     lookAt.delete(key);
-    const patch = difference(owner.status ?? {}, wantedStatus(owner, key, now));
+    const patch = difference(owner.status ?? {}, wantedStatus(owner, key, now, rank));
     if (patch === undefined) return done();
     await write(owner, patch);
     await o.onStep("statusWritten", key);
     return done();
   }
 
-  function wantedStatus(owner: LockedCronJob, key: Key, now: number): LockedCronJobStatus {
+  function wantedStatus(
+    owner: LockedCronJob,
+    key: Key,
+    now: number,
+    rank: number,
+  ): LockedCronJobStatus {
     const contents = o.ledgers.cached(key)?.contents;
     const ledger =
       contents?.state === "present" && contents.ledger.owner === owner.metadata.uid
@@ -76,7 +82,7 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
       ledger,
       now,
       schedule: o.schedules.of(key, owner),
-      lock: o.lockBackend(),
+      lock: (rank > 0 ? lockAsTold(owner) : undefined) ?? o.lockBackend(),
     });
   }
 
@@ -96,6 +102,15 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
   }
 
   return { reconcile };
+}
+
+/**
+ * What the status says of the lock backend. Replicas may see it differently (one is cut off from Redis): only the first
+ * tells its own view, or they would write over each other for ever.
+ */
+function lockAsTold({ status }: LockedCronJob): LockBackend | undefined {
+  const told = status?.conditions?.find((c) => c.type === ConditionType.LockBackendAvailable);
+  return told === undefined ? undefined : { quorum: told.status === "True", message: told.message };
 }
 
 /** A merge patch from one status to the other; undefined when they are the same. */
