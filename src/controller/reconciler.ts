@@ -67,7 +67,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
     const rank = o.rank(key);
     const standBy = standByMs(rank, o.dueAtOnce(), o.rankDelayMs);
     const state = ledgerFor(owner, record);
-    if (state.state === "present") o.turns.keep(key, state.ledger.runs);
+    o.turns.keep(key, state.state === "present" ? state.ledger.runs : []);
     return {
       key,
       owner,
@@ -147,7 +147,14 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
       const stopping = o.stopping?.() === true;
       if (stopping && !ENDS_A_LAUNCH.includes(decision.do)) return done();
       const result = await step(world, decision);
-      if (result.next === "retry") return retry(result.error);
+      if (result.next === "retry") {
+        // History that cannot be pruned must hold up neither the next tick nor the status.
+        if (decision.do === "prune") {
+          if (decision.at !== undefined) o.agenda.set(key, decision.at);
+          o.onSettled(key);
+        }
+        return retry(result.error);
+      }
       if (result.next === "followUp" && !stopping) {
         o.followUp(key);
         return done();
