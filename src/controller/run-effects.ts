@@ -228,6 +228,8 @@ export async function prune(
 }
 
 function release(c: Context, owner: LockedCronJob | undefined, run: Run): void {
+  // A run that was rebuilt from a Job without these annotations has no lock that we know of.
+  if (run.lockKey === "" || run.lockValue === "") return;
   const leaseMs = (owner?.spec.lock?.leaseSeconds ?? 30) * 1000;
   void c.locks.release(run.lockKey, run.lockValue, leaseMs);
 }

@@ -69,7 +69,8 @@ function keepsItsLock(run: Run, launched = false): boolean {
     (run.jobUID !== undefined || launched) &&
     run.ended !== true &&
     run.of === undefined &&
-    run.lockKey !== ""
+    run.lockKey !== "" &&
+    run.lockValue !== ""
   );
 }
 
@@ -193,7 +194,8 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     letGo(key, { owner, runs }) {
       if (o.owners.cached(key)?.metadata.uid === owner) return;
       for (const { lockKey, lockValue } of runs) {
-        if (lockKey !== "") void o.locks.release(lockKey, lockValue, LONGEST_LEASE_MS);
+        if (lockKey !== "" && lockValue !== "")
+          void o.locks.release(lockKey, lockValue, LONGEST_LEASE_MS);
       }
     },
     held: () => [...renewals.values()].filter(({ first }) => first).length,
