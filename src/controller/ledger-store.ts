@@ -123,7 +123,7 @@ export function createLedgerStore(o: {
         metadata: {
           name: ledgerName(name),
           namespace,
-          labels: { [NAME_LABEL]: name, [COMPONENT_LABEL]: LEDGER_COMPONENT },
+          labels: labelsOf(name),
           ownerReferences: [referenceTo(owner)],
         },
       };
@@ -132,10 +132,12 @@ export function createLedgerStore(o: {
     },
     async write(record, ledger, owner) {
       const { lease } = record as Known;
-      const metadata =
-        owner === undefined
-          ? lease.metadata
-          : { ...lease.metadata, ownerReferences: [referenceTo(owner)] };
+      const metadata = {
+        ...lease.metadata,
+        // What our watches select by, should somebody have taken it off.
+        labels: { ...lease.metadata.labels, ...labelsOf(record.name) },
+        ...(owner === undefined ? {} : { ownerReferences: [referenceTo(owner)] }),
+      };
       const body = withLedger({ ...lease, metadata }, ledger, o.clock.now());
       const written = await o.client.update(o.leases, body, { priority: "high" });
       const next = own(learn(written));
@@ -186,6 +188,10 @@ function withLedger(lease: Lease, ledger: Ledger, now: number): Lease {
       renewTime: microTime(now),
     },
   };
+}
+
+function labelsOf(name: string): Record<string, string> {
+  return { [NAME_LABEL]: name, [COMPONENT_LABEL]: LEDGER_COMPONENT };
 }
 
 function referenceTo({ metadata }: LockedCronJob): OwnerReference {
