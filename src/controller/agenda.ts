@@ -72,6 +72,8 @@ export function createAgenda(): Agenda {
 
   return {
     set(key, at) {
+      // NaN is before and after nothing: on top of the heap it would hold up every other key.
+      if (Number.isNaN(at)) throw new RangeError(`agenda: the instant of ${key} is not a number`);
       if (current.get(key)?.at === at) return;
       const entry = { key, at };
       current.set(key, entry);

@@ -48,9 +48,32 @@ function isLedger(value: Record<string, unknown>): value is Record<string, unkno
     typeof value.owner === "string" &&
     typeof value.schedule === "string" &&
     ["anchor", "lastTick", "token", "missed"].every((f) => Number.isFinite(value[f])) &&
+    ["lastLaunched", "lastSuccess", "lastFailure", "consecutiveFailures"].every(
+      (f) => value[f] === undefined || Number.isFinite(value[f]),
+    ) &&
     Array.isArray(value.decisions) &&
+    value.decisions.every(isDecision) &&
     Array.isArray(value.runs) &&
     value.runs.every(isRun)
+  );
+}
+
+function isDecision(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    Number.isFinite(value.at) &&
+    Number.isFinite(value.tick) &&
+    typeof value.message === "string"
+  );
+}
+
+function isRefusal(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    Number.isFinite(value.retryAt) &&
+    Number.isFinite(value.count) &&
+    typeof value.reason === "string" &&
+    typeof value.message === "string"
   );
 }
 
@@ -62,6 +85,7 @@ function isRun(value: unknown): boolean {
     ["runId", "jobName", "lockKey", "lockValue", "why"].every(
       (f) => typeof value[f] === "string",
     ) &&
+    (value.refusal === undefined || isRefusal(value.refusal)) &&
     Array.isArray(value.attempts) &&
     value.attempts.length > 0 &&
     value.attempts.every(

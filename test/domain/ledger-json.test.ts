@@ -52,6 +52,18 @@ describe("is left alone or made anew, never guessed at", () => {
       "garbled",
       "of a wrong type",
     ],
+    [
+      "a refusal that names no moment",
+      withRun({ ...aRun(), refusal: { reason: "Forbidden", message: "", count: 1 } }),
+      "garbled",
+      "of a wrong type",
+    ],
+    [
+      "a decision of no moment",
+      JSON.stringify({ ...full, decisions: [{ ...aDecision(), at: "now" }] }),
+      "garbled",
+      "of a wrong type",
+    ],
     ["a run with no lock", withRun({ ...aRun(), lockKey: 1 }), "garbled", "of a wrong type"],
   ])("%s", (_, text, reason, says) => {
     expect(parseLedger(text)).toEqual({
