@@ -55,6 +55,7 @@ export function createOperator(o: OperatorOptions): Operator {
   const plain = createKubeClient({
     config: () => loadKubeConfig({ file: config.kubeconfig, context: config.context }),
     userAgent: "lockedcron",
+    timeoutMs: config.kubeTimeoutMs,
     onCall: (call) =>
       metrics.kubeRequest({
         verb: call.verb,

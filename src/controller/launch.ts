@@ -181,6 +181,8 @@ async function createFailed(
 ): Promise<StepResult> {
   if (!isKubeError(error) || error.outcome === "unknown") {
     c.observe.jobCreate("unknown");
+    // From now on: it may have left at the last moment.
+    c.attempts.sending(run.runId, n);
     return { next: "retry", error, outcome: "the answer was lost" };
   }
   if (error.status === 0 || error.status === 429) {

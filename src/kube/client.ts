@@ -34,6 +34,7 @@ const PATCH_TYPE: Record<Patch["type"], string> = {
 
 export function createKubeClient(options: KubeClientOptions): KubeClient {
   const { clock = systemClock, timers = systemTimers, random = Math.random } = options;
+  const deadlineMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const transport: Transport = createTransport({
     credentials: createCredentialSource(options.config, { clock, timers }),
     userAgent: options.userAgent ?? "lockedcron",
@@ -70,7 +71,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       contentType: what.contentType,
       body: what.body,
       signal,
-      timeoutMs: timeoutMs ?? DEFAULT_TIMEOUT_MS,
+      timeoutMs: timeoutMs ?? deadlineMs,
       priority: priority ?? "normal",
     });
   }
@@ -207,7 +208,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
           path: pathOf(type, { namespace: watch.namespace }) + queryOf(query),
           accept: acceptOf(METADATA_ONLY, watch.metadataOnly),
           signal: watch.signal,
-          timeoutMs: watch.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+          timeoutMs: watch.timeoutMs ?? deadlineMs,
           priority: "high",
         },
         {
@@ -231,7 +232,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         contentType,
         body,
         signal,
-        timeoutMs: timeoutMs ?? DEFAULT_TIMEOUT_MS,
+        timeoutMs: timeoutMs ?? deadlineMs,
         priority: priority ?? "normal",
       });
     },

@@ -11,7 +11,7 @@ import type { WatchEvent } from "./watch.ts";
  */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** Over everything, 10,000 when not given. */
+  /** Over everything; when not given, the client's. */
   timeoutMs?: number;
   /** "high" for what launches a Job, "low" for reports. Default "normal". */
   priority?: CallPriority;
@@ -124,5 +124,7 @@ export interface KubeClientOptions {
   /** Calls under way at once, and connections for them, default 32. Watches do not count. */
   maxInFlight?: number;
   userAgent?: string;
+  /** For calls that name no deadline of their own, ms. Default 10,000. */
+  timeoutMs?: number;
   onCall?: (report: CallReport) => void;
 }
