@@ -132,6 +132,7 @@ describe.concurrent("with a control plane to break", () => {
       const [victim, other] = await Promise.all([
         lab.replica("victim", {
           faults: { steps: [{ after: "claimed", do: "hold" }], requestBoundMs: 1_000 },
+          flags: ["--kube-timeout-ms=2000"],
         }),
         lab.replica("other"),
       ]);
