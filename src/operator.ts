@@ -18,6 +18,7 @@ import {
 import { describeHealth, type LockHealth } from "./lock/index.ts";
 import { backendOf, createLock, locksOf } from "./operator/locks.ts";
 import { createObserver, onMembership, onWatchHealth } from "./operator/reports.ts";
+import { createTroubles, type Troubles } from "./operator/troubles.ts";
 import type { Health, Logger, Metrics } from "./telemetry/index.ts";
 
 export interface OperatorOptions {
@@ -25,6 +26,8 @@ export interface OperatorOptions {
   log: Logger;
   metrics: Metrics;
   health: Health;
+  /** Another process runs under the same replica name; this one is to end. */
+  onSuperseded: () => void;
   /**
    * Seams for tests: what to do at a step of the protocol, a client that loses answers, and a shorter wait for requests
    * of the dead (ControllerOptions.requestBoundMs).
@@ -72,6 +75,7 @@ export function createOperator(o: OperatorOptions): Operator {
     onDropped: (reason, message) => log.warn("event not written", { reason, dropped: message }),
   });
   const lock = createLock(config, log, metrics);
+  const troubles = createTroubles(health);
   let controller: Controller | undefined;
   let gauges: NodeJS.Timeout | undefined;
 
@@ -98,7 +102,7 @@ export function createOperator(o: OperatorOptions): Operator {
     const unsubscribe = lock.onHealth(onLockHealth);
     signal.addEventListener("abort", unsubscribe, { once: true });
     onLockHealth(lock.health());
-    const cluster = config.clusterId ?? (await clusterId(client, health, log, signal));
+    const cluster = config.clusterId ?? (await clusterId(client, troubles, log, signal));
     controller = createController({
       client,
       clock,
@@ -107,7 +111,7 @@ export function createOperator(o: OperatorOptions): Operator {
       process,
       locks: locksOf(lock),
       lockBackend: () => backendOf(lock.health()),
-      observe: createObserver(log, metrics, health),
+      observe: createObserver(log, metrics, troubles),
       random: Math.random,
       replica: config.replica,
       podName: config.podName,
@@ -120,7 +124,17 @@ export function createOperator(o: OperatorOptions): Operator {
       takeOverAfterMs: config.takeOverAfterMs,
       membershipLeaseSeconds: config.membershipLeaseSeconds,
       hooks: {
-        watchHealth: (h) => onWatchHealth(h, health, metrics, log),
+        watchHealth: (h, watch) => onWatchHealth(h, watch, troubles, metrics, log),
+        superseded: (by) => {
+          const reason = `process ${by} runs under the same replica name ${config.replica}`;
+          health.set("membership", { ok: false, reason });
+          log.error("another process has taken this replica's place", {
+            event: "Superseded",
+            reason,
+            next: "this process ends; give each replica a --replica of its own",
+          });
+          o.onSuperseded();
+        },
         membershipHealth: (trouble) => onMembership(trouble, health, log),
         queueOutcome: (outcome, seconds) => {
           metrics.queueDone({ outcome: outcome.kind, seconds });
@@ -137,7 +151,8 @@ export function createOperator(o: OperatorOptions): Operator {
     });
     gauges = setInterval(setGauges, GAUGE_MS);
     await controller.start(signal);
-    for (const name of ["crd", "rbac", "caches-synced"]) health.set(name, { ok: true });
+    health.set("caches-synced", { ok: true });
+    troubles.checked("api-server", "crd", "rbac");
     const running = controller;
     health.watch("pulse", "livez", () => {
       const late = clock.now() - running.stats().pulseAt;
@@ -176,7 +191,7 @@ export function createOperator(o: OperatorOptions): Operator {
 /** Clusters that share a Redis are told apart by the uid of their kube-system. Without an API server: waits for it. */
 async function clusterId(
   client: KubeClient,
-  health: Health,
+  troubles: Troubles,
   log: Logger,
   signal: AbortSignal,
 ): Promise<string> {
@@ -185,14 +200,15 @@ async function clusterId(
     signal.throwIfAborted();
     try {
       const namespace = await client.get(namespaces, { name: "kube-system" }, { signal });
-      health.set("api-server", { ok: true });
+      troubles.clear("cluster id");
+      troubles.checked("api-server");
       return namespace.metadata.uid ?? "unknown";
     } catch (error) {
       signal.throwIfAborted();
       const reason = error instanceof Error ? error.message : String(error);
       const forbidden = isKubeError(error) && error.reason === "Forbidden";
-      health.set(forbidden ? "rbac" : "api-server", { ok: false, reason });
-      if (forbidden) health.set("api-server", { ok: true });
+      troubles.set("cluster id", forbidden ? "rbac" : "api-server", reason);
+      if (forbidden) troubles.checked("api-server");
       if (said !== reason)
         log.warn("the API server cannot be asked for the cluster's id", {
           event: "ApiServerTrouble",

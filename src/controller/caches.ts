@@ -51,7 +51,8 @@ export interface CachesOptions {
   jobs: Handlers<Job>;
   ledgers: Handlers<Lease>;
   replicas: Handlers<Lease>;
-  onHealth(health: ReflectorHealth): void;
+  /** `watch` tells them apart: several may be of one resource. */
+  onHealth(health: ReflectorHealth, watch: string): void;
 }
 
 export interface Caches extends AsyncDisposable {
@@ -73,12 +74,14 @@ export function createCaches(o: CachesOptions): Caches {
     handlers: Handlers<T>,
     more: { labelSelector?: string; transform?: (object: T) => T } = {},
   ): Reflector<T> {
+    const id = [type.plural, namespace ?? "*", more.labelSelector ?? ""].join(" ");
+    const onHealth = (health: ReflectorHealth): void => o.onHealth(health, id);
     const reflector = createReflector<T>({
       client: o.client,
       type,
       clock: o.clock,
-      onTrouble: o.onHealth,
-      onRecovered: o.onHealth,
+      onTrouble: onHealth,
+      onRecovered: onHealth,
       ...(namespace === undefined ? {} : { namespace }),
       ...more,
     });

@@ -45,8 +45,9 @@ export interface ControllerOptions {
   /** How long a request may be on its way, ms; see attempts.ts. Only tests make it shorter. */
   requestBoundMs?: number;
   hooks: {
-    watchHealth(health: ReflectorHealth): void;
+    watchHealth(health: ReflectorHealth, watch: string): void;
     membershipHealth(trouble: string | undefined): void;
+    superseded(by: string): void;
     queueOutcome(outcome: Outcome, seconds: number): void;
     queueStuck(key: Key, runMs: number): void;
     statusFailed(key: Key, error: unknown): void;
@@ -117,6 +118,7 @@ export function createController(o: ControllerOptions): Controller {
     leaseSeconds: o.membershipLeaseSeconds,
     requestBoundMs,
     onHealth: o.hooks.membershipHealth,
+    onSuperseded: o.hooks.superseded,
     onChange: () => {
       if (phase === "running") for (const key of ledgers.withRuns()) changed(key);
     },

@@ -2,6 +2,7 @@
 import type { Observer } from "../controller/ports.ts";
 import { isKubeError, type ReflectorHealth } from "../kube/index.ts";
 import type { Health, Logger, Metrics } from "../telemetry/index.ts";
+import type { Troubles } from "./troubles.ts";
 
 /** What somebody can do about a check that fails. */
 const WAY_OUT = {
@@ -10,15 +11,17 @@ const WAY_OUT = {
   "api-server": "trying again by itself",
 };
 
+/** @param watch which one; several may be of the same resource */
 export function onWatchHealth(
   h: ReflectorHealth,
-  health: Health,
+  watch: string,
+  troubles: Troubles,
   metrics: Metrics,
   log: Logger,
 ): void {
   const trouble = h.lastError;
   if (trouble === undefined) {
-    for (const name of ["api-server", "crd", "rbac"]) health.set(name, { ok: true });
+    troubles.clear(`watch ${watch}`);
     log.info("watch recovered", { event: "WatchRecovered", resource: h.resource });
     return;
   }
@@ -26,7 +29,7 @@ export function onWatchHealth(
   const missing = trouble.reason === "NotFound" && h.resource.startsWith("lockedcronjobs");
   const check = missing ? "crd" : trouble.reason === "Forbidden" ? "rbac" : "api-server";
   const way = WAY_OUT[check];
-  health.set(check, { ok: false, reason: `${h.resource}: ${trouble.message}; ${way}` });
+  troubles.set(`watch ${watch}`, check, `${h.resource}: ${trouble.message}; ${way}`);
   // The first failure and then each tenth: a server that is away for an hour must not fill the disk.
   if (trouble.consecutive % 10 !== 1) return;
   log.warn("watch fails", {
@@ -51,16 +54,13 @@ export function onMembership(trouble: string | undefined, health: Health, log: L
 }
 
 /** One log line per event, and the metrics. Steps that found nothing to do are for debug. */
-export function createObserver(log: Logger, metrics: Metrics, health: Health): Observer {
-  const forbidden = new Set<string>();
-
+export function createObserver(log: Logger, metrics: Metrics, troubles: Troubles): Observer {
   /** A right that is missing shows in readiness until the same action goes through. */
   function noteRights(action: string, error: unknown): void {
     if (isKubeError(error) && error.reason === "Forbidden") {
-      forbidden.add(action);
-      health.set("rbac", { ok: false, reason: `${error.message}; ${WAY_OUT.rbac}` });
-    } else if (error === undefined && forbidden.delete(action) && forbidden.size === 0) {
-      health.set("rbac", { ok: true });
+      troubles.set(action, "rbac", `${error.message}; ${WAY_OUT.rbac}`);
+    } else if (error === undefined) {
+      troubles.clear(action);
     }
   }
 
