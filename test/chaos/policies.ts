@@ -120,7 +120,7 @@ describe.concurrent("a LockedCronJob", () => {
     const next = await lab.seen.until("a tick of the new schedule", () =>
       lab.seen.jobs("edited").find(({ tick }) => tick > anchor),
     );
-    expect(next.tick - Math.floor(anchor / 1000) * 1000).toBe(2000);
+    expect((next.tick - Math.floor(anchor / 1000) * 1000) % 2000).toBe(0);
     expect(await lab.violationsAtEnd("edited")).toEqual([]);
   });
 

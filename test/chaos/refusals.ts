@@ -67,8 +67,8 @@ describe.concurrent("a Job of somebody else bears the name", () => {
   });
 
   it("the next tick takes over, and the one that could not run is recorded", async () => {
-    await lab.create("superseded", { schedule: "@every 4s" });
-    const tick = (await anchorOf("superseded")) + 4_000;
+    await lab.create("superseded", { schedule: "@every 6s" });
+    const tick = (await anchorOf("superseded")) + 6_000;
     await putForeignJob("superseded", tick);
     const [job] = await lab.seen.created("superseded", 1);
     expect(job?.tick).toBeGreaterThan(tick);
