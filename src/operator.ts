@@ -144,7 +144,6 @@ export function createOperator(o: OperatorOptions): Operator {
           log.warn("status not written", { event: "StatusTrouble", key, error, next: "retry" }),
         queueStuck: (key, ms) =>
           log.warn("a reconcile hangs", { event: "ReconcileStuck", key, seconds: ms / 1000 }),
-        pulse: () => undefined,
       },
       ...(o.onStep === undefined ? {} : { onStep: o.onStep }),
       ...(o.requestBoundMs === undefined ? {} : { requestBoundMs: o.requestBoundMs }),

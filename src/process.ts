@@ -18,7 +18,7 @@ const { version } = JSON.parse(
   readFileSync(new URL("../package.json", import.meta.url), "utf8"),
 ) as { version: string };
 
-/** Resolves with the exit code: 0 after a clean stop, 2 when a setting is wrong. */
+/** Resolves with the exit code: 0 after a clean stop, 1 when it cannot go on, 2 when a setting is wrong. */
 export async function runProcess(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -59,24 +59,30 @@ async function run(config: Config, warnings: readonly string[], seams: Seams): P
     health,
     redact,
   });
-  const operator = createOperator({ config, log, metrics, health, ...seams });
+  const superseded = Promise.withResolvers<"superseded">();
+  const onSuperseded = (): void => superseded.resolve("superseded");
+  const operator = createOperator({ config, log, metrics, health, onSuperseded, ...seams });
   const stop = new AbortController();
-  const signalled = new Promise<string>((resolve) => {
+  const signalled = new Promise<"signalled">((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.once(signal, () => {
         process.once(signal, () => process.exit(130));
-        resolve(signal);
+        resolve("signalled");
       });
     }
   });
   process.on("unhandledRejection", (error) => {
     log.error("unhandled rejection", { event: "UnhandledRejection", error });
   });
-  const started = operator.start(stop.signal);
-  started.catch(() => undefined);
-  await Promise.race([signalled, started]);
-  await signalled;
+  const failed = new Promise<"failed">((resolve) => {
+    operator.start(stop.signal).catch((error: unknown) => {
+      if (stop.signal.aborted) return;
+      log.error("the operator could not start", { event: "StartFailed", error });
+      resolve("failed");
+    });
+  });
+  const why = await Promise.race([signalled, superseded.promise, failed]);
   stop.abort();
   await operator.stop();
-  return 0;
+  return why === "signalled" ? 0 : 1;
 }

@@ -51,7 +51,6 @@ export interface ControllerOptions {
     queueOutcome(outcome: Outcome, seconds: number): void;
     queueStuck(key: Key, runMs: number): void;
     statusFailed(key: Key, error: unknown): void;
-    pulse(): void;
   };
   onStep?: StepHook;
 }
@@ -241,7 +240,6 @@ export function createController(o: ControllerOptions): Controller {
   function sweep(): void {
     const gapMs = clock.now() - pulseAt;
     pulseAt = clock.now();
-    o.hooks.pulse();
     // After a pause the caches are of the past: what the watches have to say is read before the next pulse.
     if (phase !== "running" || gapMs > PAUSED_MS) return;
     const keys = agenda.due(pulseAt);

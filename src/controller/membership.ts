@@ -34,6 +34,8 @@ export interface MembershipOptions {
   /** How the renewal goes: undefined when well, else what is wrong. */
   onHealth(trouble: string | undefined): void;
   onChange(): void;
+  /** Another process has taken the Lease that this one held: two run under one name, and this is the older. */
+  onSuperseded(by: string): void;
 }
 
 export interface Membership extends Members, AsyncDisposable {
@@ -76,6 +78,8 @@ export function createMembership(o: MembershipOptions): Membership {
   const durationMs = o.leaseSeconds * 1000;
   const requestBoundMs = o.requestBoundMs ?? REQUEST_BOUND_MS;
   let stopped = false;
+  /** This process has written the Lease at least once. */
+  let held = false;
   let cancelRenewal: (() => void) | undefined;
   let current: Lease | undefined;
 
@@ -83,6 +87,10 @@ export function createMembership(o: MembershipOptions): Membership {
     const process = lease.metadata.annotations?.[PROCESS_ANNOTATION];
     if (process === undefined) return;
     const name = lease.metadata.name;
+    if (held && name === memberLeaseName(o.replica) && process !== o.process) {
+      o.onSuperseded(process);
+      return;
+    }
     const old = seen.get(name);
     const renewTime = lease.spec?.renewTime ?? "";
     if (old !== undefined && old.process !== process) proveDead(old.process);
@@ -177,6 +185,11 @@ export function createMembership(o: MembershipOptions): Membership {
     const timeoutMs = durationMs / 3;
     try {
       current ??= await o.client.get(o.leases, key, { timeoutMs, priority: "high" });
+      // ORDER: look before writing. To take the Lease back would declare the newer process dead.
+      if (held && current.metadata.annotations?.[PROCESS_ANNOTATION] !== o.process) {
+        observe(current);
+        return;
+      }
     } catch (error) {
       if (!hasReason(error, "NotFound")) throw error;
     }
@@ -190,6 +203,7 @@ export function createMembership(o: MembershipOptions): Membership {
       current = undefined;
       throw error;
     }
+    held = true;
     observe(current);
   }
 
@@ -232,7 +246,14 @@ export function createMembership(o: MembershipOptions): Membership {
         await o.client.delete(
           o.leases,
           { namespace: o.namespace, name: memberLeaseName(o.replica) },
-          { preconditions: { uid: current.metadata.uid }, timeoutMs: 2_000 },
+          // As we have written it: by now it may be the Lease of a newer process.
+          {
+            preconditions: {
+              uid: current.metadata.uid,
+              resourceVersion: current.metadata.resourceVersion,
+            },
+            timeoutMs: 2_000,
+          },
         );
       } catch {
         // It runs out by itself.

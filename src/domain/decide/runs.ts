@@ -62,6 +62,16 @@ function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined 
     wait(at);
     return undefined;
   }
+  // While a POST may still arrive the tick cannot be given up; then it rather runs late.
+  if (s.now > deadlineOf(s, run.tick) && fates.every((f) => f === "past")) {
+    return {
+      do: "abandon",
+      run,
+      missed: true,
+      reason: Reason.TooLate,
+      message: "it was claimed, no Job appeared, and startingDeadlineSeconds are over",
+    };
+  }
   return {
     do: "takeOver",
     run,
