@@ -67,20 +67,28 @@ function tokensIncrease({ jobs }: Seen): string[] {
   return broken;
 }
 
-/** Policy Forbid: one run at a time in every version of the ledger, and Jobs are created in the order of their ticks. */
-function runsExcludeEachOther({ jobs, history, forbid }: Seen): string[] {
-  const crowded = history
-    .filter(({ ledger }) => forbid.has(ledger.owner) && activeRuns(ledger).length > 1)
-    .map(({ ledger }) => {
-      const names = activeRuns(ledger).map((run) => run.jobName);
-      return `active at once: ${names.join(", ")}`;
-    });
+/** Policy Forbid: nothing is claimed while another run is active, and Jobs are created in the order of their ticks. */
+function runsExcludeEachOther({ jobs, history, forbid, gaps }: Seen): string[] {
+  const crowded = history.slice(1).flatMap((next, i) => {
+    const before = history[i];
+    if (before === undefined || isGapBetween(gaps, before.version, next.version)) return [];
+    // One that was made anew from Jobs tells of those that there are.
+    if (before.leaseUid !== next.leaseUid || !forbid.has(next.ledger.owner)) return [];
+    const [claimed] = newRuns(before.ledger, next.ledger);
+    const others = activeRuns(next.ledger).filter((run) => run !== claimed);
+    if (claimed === undefined || others.length === 0) return [];
+    return [`${claimed.jobName} was claimed while ${others[0]?.jobName} was active`];
+  });
   const ordered = jobs.filter(({ owner = "" }) => forbid.has(owner));
   const late = ordered.slice(1).filter((job, i) => {
     const before = ordered[i];
     return before !== undefined && job.owner === before.owner && job.tick < before.tick;
   });
   return [...crowded, ...late.map((job) => `${job.name} was created after a later tick's`)];
+}
+
+function newRuns(before: Ledger, next: Ledger): Run[] {
+  return next.runs.filter((run) => !before.runs.some((r) => r.runId === run.runId));
 }
 
 /** A Job may come only of an attempt that the ledger knew before. */
@@ -170,7 +178,7 @@ function stepBroken(before: LedgerVersion, next: LedgerVersion): string[] {
   // A ledger that was made anew knows no more than the Jobs and the status do.
   if (before.leaseUid !== next.leaseUid) return broken;
   const due = ticksBetween(a, b.lastTick);
-  const claimed = b.runs.filter((run) => !a.runs.some((r) => r.runId === run.runId)).length;
+  const claimed = newRuns(a, b).length;
   const abandoned = a.runs.filter(
     (run) =>
       run.jobUID === undefined &&
