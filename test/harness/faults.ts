@@ -56,10 +56,14 @@ function stepHook(faults: readonly StepFault[]): StepHook {
       const count = (counts.get(fault) ?? 0) + 1;
       counts.set(fault, count);
       if (count !== (fault.nth ?? 1)) continue;
+      // ORDER: listening before it is said, or the signal that the test then sends would end the process.
+      const released = new Promise<void>((go) => {
+        if (fault.do === "hold") process.once("SIGUSR2", () => go());
+      });
       say({ after: point, key, do: fault.do });
       if (fault.do === "kill") process.kill(process.pid, "SIGKILL");
       if (fault.do === "stop") process.kill(process.pid, "SIGSTOP");
-      if (fault.do === "hold") await new Promise<void>((go) => process.once("SIGUSR2", () => go()));
+      if (fault.do === "hold") await released;
       // The signal that stops us is delivered on a later turn of the event loop at the latest.
       await new Promise((resolve) => setImmediate(resolve));
     }
