@@ -64,6 +64,7 @@ interface Seen {
 
 /** How often a suspect's pod is asked for, ms. */
 const POD_LOOK_MS = 10_000;
+const RESIGN = { timeoutMs: 5_000, priority: "high" } as const;
 const POD_ANNOTATION = "lockedcron.io/pod";
 
 export function memberLeaseName(replica: string): string {
@@ -78,6 +79,7 @@ export function createMembership(o: MembershipOptions): Membership {
   const durationMs = o.leaseSeconds * 1000;
   const requestBoundMs = o.requestBoundMs ?? REQUEST_BOUND_MS;
   let stopped = false;
+  let renewing: Promise<void> = Promise.resolve();
   /** This process has written the Lease at least once. */
   let held = false;
   let cancelRenewal: (() => void) | undefined;
@@ -214,7 +216,11 @@ export function createMembership(o: MembershipOptions): Membership {
     } catch (error) {
       o.onHealth(error instanceof Error ? error.message : String(error));
     }
-    if (!stopped) cancelRenewal = o.timers.after(durationMs / 3, () => void renewAndReport());
+    if (!stopped) {
+      cancelRenewal = o.timers.after(durationMs / 3, () => {
+        renewing = renewAndReport();
+      });
+    }
   }
 
   function live(): string[] {
@@ -237,24 +243,22 @@ export function createMembership(o: MembershipOptions): Membership {
       o.onChange();
     },
     stateOf,
-    start: renewAndReport,
+    start: () => (renewing = renewAndReport()),
     async resign() {
       stopped = true;
       cancelRenewal?.();
-      if (current === undefined) return;
+      // ORDER: a renewal under way would leave the Lease newer than the version that is taken away.
+      await renewing;
+      const key = { namespace: o.namespace, name: memberLeaseName(o.replica) };
       try {
-        await o.client.delete(
-          o.leases,
-          { namespace: o.namespace, name: memberLeaseName(o.replica) },
-          // As we have written it: by now it may be the Lease of a newer process.
-          {
-            preconditions: {
-              uid: current.metadata.uid,
-              resourceVersion: current.metadata.resourceVersion,
-            },
-            timeoutMs: 2_000,
-          },
-        );
+        const { metadata } = current ?? (await o.client.get(o.leases, key, RESIGN));
+        if (metadata.annotations?.[PROCESS_ANNOTATION] !== o.process) return;
+        // As we have written it: by now it may be the Lease of a newer process.
+        const { uid, resourceVersion } = metadata;
+        await o.client.delete(o.leases, key, {
+          ...RESIGN,
+          preconditions: { uid, resourceVersion },
+        });
       } catch {
         // It runs out by itself.
       }
