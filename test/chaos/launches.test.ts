@@ -1,7 +1,6 @@
 /**
- * Launches that are interrupted, contended for or paused. Suites share a file so that they wait side by side: a single one runs
+ * Launches that are interrupted or paused. Suites share a file so that they wait side by side: a single one runs
  * by `vitest run --project cluster test/chaos -t "<its title>"`.
  */
 import "./crash-points.ts";
-import "./same-tick.ts";
 import "./paused.ts";

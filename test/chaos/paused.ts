@@ -85,7 +85,7 @@ describe.concurrent("a replica stands still after its claim", () => {
     await lab.replica("third");
     const claimer = lab.seen.ledger(name)?.runs[0]?.attempts[0]?.by.startsWith("first/");
     const kept = await keptBack(lab, name, claimer === true ? first : second);
-    expect(kept.attempt).toBe(3);
+    expect(kept.attempt).toBeGreaterThanOrEqual(3);
     await nextTick(lab, name, kept);
     for (const replica of [second, first]) {
       expect(kept.deletedAt).toBeUndefined();

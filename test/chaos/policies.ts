@@ -5,7 +5,7 @@ import { resources } from "../../src/controller/caches.ts";
 import { memberLeaseName } from "../../src/controller/membership.ts";
 import { hasReason } from "../../src/kube/index.ts";
 import { until } from "../cluster/proc.ts";
-import { conditionOf, NEVER_FINISHES, useWorld, type Lab } from "./world.ts";
+import { conditionOf, nameFor, NEVER_FINISHES, useWorld, type Lab } from "./world.ts";
 
 const world = useWorld();
 let lab: Lab;
@@ -154,7 +154,9 @@ describe.concurrent("a replica that gets SIGTERM", () => {
       own.replica("leaving", { faults: { steps: [{ after: "claimed", do: "hold" }] } }),
       own.replica("staying"),
     ]);
-    const names = ["one", "two", "three"];
+    const names = ["one", "two", "three"].map((prefix) =>
+      nameFor(own.namespace, prefix, "leaving", ["staying"]),
+    );
     await Promise.all(names.map((name) => own.create(name)));
     const { key } = await leaving.line("is in a launch", ({ event }) => event === "Fault");
     leaving.signal("SIGTERM");

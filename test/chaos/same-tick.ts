@@ -12,10 +12,10 @@ const world = useWorld();
 
 describe.concurrent("without a head start for any", () => {
   it.each([
-    ["two replicas", 2, 50, true],
-    ["three replicas", 3, 50, true],
+    ["two replicas", 2, 25, true],
+    ["three replicas", 3, 25, true],
     // Nobody is elected: only the compare-and-set is left.
-    ["three replicas without Redis", 3, 20, false],
+    ["three replicas without Redis", 3, 10, false],
   ] as const)(
     "%s launch each tick once, none is missing, tokens rise",
     async (_, count, n, elect) => {
