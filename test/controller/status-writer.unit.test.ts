@@ -1,10 +1,13 @@
-import { expect, it } from "vitest";
-import type { LockedCronJob } from "../../src/api/types.ts";
+import { describe, expect, it } from "vitest";
+import type { LockedCronJob, LockedCronJobStatus } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
 import { createScheduleCache } from "../../src/controller/schedule-cache.ts";
-import { createStatusWriter } from "../../src/controller/status-writer.ts";
+import { createStatusWriter, difference } from "../../src/controller/status-writer.ts";
 import { rankOf } from "../../src/domain/election.ts";
-import type { KubeClient } from "../../src/kube/index.ts";
+import type { Ledger } from "../../src/domain/ledger.ts";
+import { aClient, conflict, notFound, rejected } from "../builders/client.ts";
+import { aRecord } from "../builders/context.ts";
+import { aLedger, aLockedCronJob, at, NOON } from "../builders/objects.ts";
 import { manualTime } from "./manual-time.ts";
 
 const KEY = "team/report";
@@ -13,37 +16,176 @@ const [first, second] = REPLICAS.toSorted(
   (x, y) => rankOf(x, REPLICAS, KEY) - rankOf(y, REPLICAS, KEY),
 ) as [string, string];
 
-it("two replicas that see Redis differently do not write over each other for ever", async () => {
-  const time = manualTime();
-  let owner = {
-    metadata: { name: "report", namespace: "team", uid: "u1", generation: 1 },
-    spec: { schedule: "@yearly" },
-  } as LockedCronJob;
-  const writes: string[] = [];
-  const writerOf = (replica: string, quorum: boolean) =>
+interface Write {
+  by: string;
+  key: unknown;
+  uid: string | undefined;
+  status: Partial<LockedCronJobStatus>;
+  options: unknown;
+}
+
+/** Replicas before one LockedCronJob, whose status every write changes. */
+function setUp(o: { owner?: LockedCronJob; ledger?: Ledger; fails?: () => Promise<never> } = {}) {
+  const time = manualTime(NOON);
+  const world = { owner: o.owner ?? aLockedCronJob(), busy: false, quorum: true };
+  const writes: Write[] = [];
+  const steps: string[] = [];
+  const writerOf = (replica: string, quorum?: boolean) =>
     createStatusWriter({
-      client: {
-        async patch(_: unknown, __: unknown, { body }: { body: { status: object } }) {
-          writes.push(replica);
-          owner = { ...owner, status: { ...owner.status, ...body.status } };
+      client: aClient({
+        async patch(_: unknown, key: unknown, { body }: { body: object }, options: unknown) {
+          const { metadata, status } = body as Pick<LockedCronJob, "metadata"> & {
+            status: Write["status"];
+          };
+          writes.push({ by: replica, key, uid: metadata.uid, status, options });
+          if (o.fails !== undefined) return o.fails();
+          world.owner = { ...world.owner, status: { ...world.owner.status, ...status } };
+          return world.owner;
         },
-      } as unknown as KubeClient,
+      }),
       lockedCronJobs: resources.lockedCronJobs,
-      owners: { cached: () => owner, read: async () => owner },
-      ledgers: { cached: () => undefined },
+      owners: { cached: () => world.owner, read: async () => world.owner },
+      ledgers: { cached: () => (o.ledger === undefined ? undefined : aRecord(o.ledger)) },
       members: { live: () => REPLICAS },
       clock: time.clock,
-      random: () => 0,
+      random: () => 0.5,
       replica,
       schedules: createScheduleCache(),
-      lockBackend: () => ({ quorum, message: quorum ? "up" : "down" }),
-      busy: () => false,
-      onStep: () => Promise.resolve(),
+      lockBackend: () => ({ quorum: quorum ?? world.quorum, message: "backend" }),
+      busy: () => world.busy,
+      onStep: async (point) => void steps.push(point),
     });
-  await writerOf(first, true).reconcile(KEY);
-  const other = writerOf(second, false);
-  expect(await other.reconcile(KEY)).toMatchObject({ kind: "again" });
-  await time.pass(5_000);
-  expect(await other.reconcile(KEY)).toEqual({ kind: "done" });
-  expect(writes).toEqual([first]);
+  return { time, world, writes, steps, writerOf };
+}
+
+describe("the first in line", () => {
+  it("writes the status at once, of this very object, after everything that is urgent", async () => {
+    const { writes, steps, writerOf } = setUp({
+      ledger: aLedger({ token: 4, lastLaunched: NOON }),
+    });
+    expect(await writerOf(first).reconcile(KEY)).toEqual({ kind: "done" });
+    expect(writes).toMatchObject([
+      {
+        key: { namespace: "team", name: "report" },
+        uid: "owner-1",
+        status: { token: 4, lastScheduleTime: at(NOON) },
+        options: { subresource: "status", priority: "low" },
+      },
+    ]);
+    expect(steps).toEqual(["statusWritten"]);
+  });
+
+  it("writes nothing when it says so already", async () => {
+    const { writes, writerOf } = setUp({ ledger: aLedger() });
+    const writer = writerOf(first);
+    await writer.reconcile(KEY);
+    await writer.reconcile(KEY);
+    expect(writes).toHaveLength(1);
+  });
+
+  it("writes only what is new", async () => {
+    const { world, writes, writerOf } = setUp({ ledger: aLedger() });
+    const writer = writerOf(first);
+    await writer.reconcile(KEY);
+    world.quorum = false;
+    await writer.reconcile(KEY);
+    expect(Object.keys(writes[1]?.status ?? {})).toEqual(["conditions"]);
+  });
+
+  it("waits while ticks do", async () => {
+    const { world, writes, writerOf } = setUp();
+    world.busy = true;
+    expect(await writerOf(first).reconcile(KEY)).toEqual({ kind: "again", at: NOON + 1_500 });
+    expect(writes).toEqual([]);
+  });
+
+  it("says nothing of a ledger that is a namesake's", async () => {
+    const { writes, writerOf } = setUp({ ledger: aLedger({ owner: "owner-0", token: 9 }) });
+    await writerOf(first).reconcile(KEY);
+    expect(writes[0]?.status).not.toHaveProperty("token");
+  });
+});
+
+describe("the second", () => {
+  it("steps in when the first does not write", async () => {
+    const { time, writes, writerOf } = setUp();
+    const writer = writerOf(second);
+    expect(await writer.reconcile(KEY)).toEqual({ kind: "again", at: NOON + 5_000 });
+    await time.pass(5_000);
+    expect(await writer.reconcile(KEY)).toEqual({ kind: "done" });
+    expect(writes.map((w) => w.by)).toEqual([second]);
+  });
+
+  it("has nothing to write when the first has", async () => {
+    const { time, writes, writerOf } = setUp();
+    const writer = writerOf(second);
+    await writer.reconcile(KEY);
+    await writerOf(first).reconcile(KEY);
+    await time.pass(5_000);
+    await writer.reconcile(KEY);
+    expect(writes.map((w) => w.by)).toEqual([first]);
+  });
+
+  it("gives the first its time anew for each change", async () => {
+    const { time, writerOf } = setUp();
+    const writer = writerOf(second);
+    await writer.reconcile(KEY);
+    await time.pass(5_000);
+    await writer.reconcile(KEY);
+    expect(await writer.reconcile(KEY)).toEqual({ kind: "again", at: NOON + 10_000 });
+  });
+
+  it("does not write over the first when it sees Redis differently, or they would go on for ever", async () => {
+    const { time, writes, writerOf } = setUp();
+    await writerOf(first, true).reconcile(KEY);
+    const other = writerOf(second, false);
+    expect(await other.reconcile(KEY)).toMatchObject({ kind: "again" });
+    await time.pass(5_000);
+    expect(await other.reconcile(KEY)).toEqual({ kind: "done" });
+    expect(writes.map((w) => w.by)).toEqual([first]);
+  });
+});
+
+describe("nothing is written to a LockedCronJob", () => {
+  it("that is being deleted", async () => {
+    const owner = aLockedCronJob({}, { deletionTimestamp: at(NOON) });
+    const { writes, writerOf } = setUp({ owner });
+    expect(await writerOf(first).reconcile(KEY)).toEqual({ kind: "done" });
+    expect(writes).toEqual([]);
+  });
+
+  it.each([
+    ["that is gone", notFound],
+    ["that is another one by now", conflict],
+  ])("%s, and that is no failure", async (_, fails) => {
+    const { writerOf } = setUp({ fails });
+    expect(await writerOf(first).reconcile(KEY)).toEqual({ kind: "done" });
+  });
+
+  it("when the API server refuses, and that is one", async () => {
+    const { writerOf } = setUp({ fails: () => rejected(403, "Forbidden") });
+    await expect(writerOf(first).reconcile(KEY)).rejects.toThrow("Forbidden");
+  });
+});
+
+describe("the difference between two statuses", () => {
+  it.each<[what: string, old: LockedCronJobStatus, wanted: LockedCronJobStatus, patch: unknown]>([
+    ["none", { token: 1, active: [] }, { active: [], token: 1 }, undefined],
+    ["a field that is new", {}, { token: 1 }, { token: 1 }],
+    [
+      "a field that has changed",
+      { token: 1, activeCount: 0 },
+      { token: 2, activeCount: 0 },
+      { token: 2 },
+    ],
+    ["a field that is no more", { token: 1, lock: { key: "k" } }, { token: 1 }, { lock: null }],
+    [
+      "a list, as a whole",
+      { nextScheduleTimes: ["a"] },
+      { nextScheduleTimes: ["b", "c"] },
+      { nextScheduleTimes: ["b", "c"] },
+    ],
+  ])("%s", (_, old, wanted, patch) => {
+    expect(difference(old, wanted)).toEqual(patch);
+  });
 });
