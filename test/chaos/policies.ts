@@ -139,7 +139,7 @@ describe.concurrent("a LockedCronJob", () => {
     expect(kept?.object.status?.conditions).toContainEqual(
       expect.objectContaining({ type: outcome, status: "True" }),
     );
-    expect(eventsOf(name, EventReason.SuccessfulDelete).length).toBeGreaterThan(0);
+    await lab.seen.until("an event", () => eventsOf(name, EventReason.SuccessfulDelete)[0]);
     expect(await lab.violationsAtEnd(name)).toEqual([]);
     const { lastSuccessfulTime, lastFailureTime } = lab.seen.owner(name)?.status ?? {};
     expect(outcome === "Failed" ? lastFailureTime : lastSuccessfulTime).toBeDefined();

@@ -83,7 +83,7 @@ describe.concurrent("with a finalizer pending", () => {
     await waitsForFinalizers(held);
     expect(held.seen.violations(name)).toEqual([]);
     await successor();
-    await until("the namespace goes", 60_000, isGone(held));
+    await until("the namespace goes", 150_000, isGone(held));
     expect(held.seen.violations(name)).toEqual([]);
   });
 
@@ -112,7 +112,7 @@ describe.concurrent("with a finalizer pending", () => {
       "",
     ]);
     await world().client.delete(namespaces, { name: lab.namespace });
-    await until("the namespace goes", 60_000, isGone(lab));
+    await until("the namespace goes", 150_000, isGone(lab));
   });
 
   it("a Job that is deleted stays until then, and the next tick runs", async () => {
