@@ -94,7 +94,7 @@ describe.concurrent("with a control plane to break", () => {
       async (how) => {
         await using lab = await world.lab();
         const names = ["one", "two"].map((prefix) =>
-          nameFor(lab.namespace, prefix, "victim", ["other"]),
+          nameFor(lab.namespace, prefix, ["victim", "other"]),
         );
         const steps = [
           { after: "claimed", key: lab.key(names[0]!), do: "hold" },
@@ -128,7 +128,7 @@ describe.concurrent("with a control plane to break", () => {
 
     it("hanging when the POST is sent, and awakes after it was given up", async () => {
       await using lab = await world.lab();
-      const name = nameFor(lab.namespace, "job", "victim", ["other"]);
+      const name = nameFor(lab.namespace, "job", ["victim", "other"]);
       const [victim, other] = await Promise.all([
         lab.replica("victim", {
           faults: { steps: [{ after: "claimed", do: "hold" }], requestBoundMs: 1_000 },

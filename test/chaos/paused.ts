@@ -58,7 +58,7 @@ describe.concurrent("a replica stands still after its claim", () => {
       lab.replica("victim", { faults: stops("claimed") }),
       lab.replica("other"),
     ]);
-    const name = nameFor(lab.namespace, "job", "victim", ["other"]);
+    const name = nameFor(lab.namespace, "job", ["victim", "other"]);
     await lab.create(name, { job });
     await stands(victim);
     const kept = await keptBack(lab, name, victim);
@@ -78,7 +78,7 @@ describe.concurrent("a replica stands still after its claim", () => {
       lab.replica("first", { faults: stops("claimed") }),
       lab.replica("second", { faults: stops("claimed") }),
     ]);
-    const name = nameFor(lab.namespace, "job", "first", ["second", "third"]);
+    const name = nameFor(lab.namespace, "job", ["first", "second", "third"]);
     await lab.create(name, { job });
     await stands(first);
     await stands(second);
@@ -105,7 +105,7 @@ describe.concurrent("a replica stands still", () => {
       lab.replica("victim", { faults: stops("elected"), flags: ["--election-lease-ms=60000"] }),
       lab.replica("other"),
     ]);
-    const name = nameFor(lab.namespace, "job", "victim", ["other"]);
+    const name = nameFor(lab.namespace, "job", ["victim", "other"]);
     await lab.create(name, { job });
     await stands(victim);
     await Promise.all(
@@ -130,7 +130,7 @@ describe.concurrent("a replica stands still", () => {
         lab.replica("victim", { faults: stops(after) }),
         lab.replica("other"),
       ]);
-      const name = nameFor(lab.namespace, "job", "victim", ["other"]);
+      const name = nameFor(lab.namespace, "job", ["victim", "other"]);
       await lab.create(name, { job });
       await stands(victim);
       await lab.seen.created(name, 3);

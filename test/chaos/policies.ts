@@ -155,7 +155,7 @@ describe.concurrent("a replica that gets SIGTERM", () => {
       own.replica("staying"),
     ]);
     const names = ["one", "two", "three"].map((prefix) =>
-      nameFor(own.namespace, prefix, "leaving", ["staying"]),
+      nameFor(own.namespace, prefix, ["leaving", "staying"]),
     );
     await Promise.all(names.map((name) => own.create(name)));
     const { key } = await leaving.line("is in a launch", ({ event }) => event === "Fault");

@@ -237,16 +237,21 @@ export function manifest(
   return object as unknown as LockedCronJob;
 }
 
-/** A name for which `first` ranks before the others, so that it is the one that launches while it lives. */
+/**
+ * A name for which these replicas rank in this order and before all the others, so that the first launches while it lives and
+ * the second when it does not.
+ */
 export function nameFor(
   namespace: string,
   prefix: string,
-  first: string,
-  others: readonly string[],
+  order: readonly string[],
+  others: readonly string[] = [],
 ): string {
+  const all = [...order, ...others];
   for (let i = 0; ; i++) {
     const name = `${prefix}-${i}`;
-    if (rankOf(first, [first, ...others], keyOf(namespace, name)) === 0) return name;
+    const key = keyOf(namespace, name);
+    if (order.every((replica, rank) => rankOf(replica, all, key) === rank)) return name;
   }
 }
 
