@@ -3,6 +3,7 @@ import { LAUNCH_FINALIZER, NAME_LABEL, keyOf, splitKey, type Key } from "../api/
 import type { Job, KubeObject } from "../api/types.ts";
 import { viewOf, type JobView } from "../domain/job.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
+import { createGone } from "./gone.ts";
 import type { Jobs } from "./ports.ts";
 import { isNewer } from "./versions.ts";
 
@@ -31,6 +32,7 @@ export function createJobStore(o: {
   onChange(key: Key): void;
 }): JobStore {
   const known = new Map<Key, Map<string, JobView>>();
+  const gone = createGone();
 
   const keyOfJob = (job: Job): Key | undefined => {
     const name = job.metadata.labels?.[NAME_LABEL];
@@ -40,7 +42,7 @@ export function createJobStore(o: {
   function learn(job: Job): { view: JobView; key: Key | undefined } {
     const view = viewOf(job);
     const key = keyOfJob(job);
-    if (key === undefined) return { view, key };
+    if (key === undefined || gone.has(view.uid)) return { view, key };
     let jobs = known.get(key);
     if (jobs === undefined) known.set(key, (jobs = new Map()));
     const old = jobs.get(view.name);
@@ -63,12 +65,14 @@ export function createJobStore(o: {
     },
     keys: () => known.keys(),
     observe(job) {
+      gone.back(job.metadata.uid);
       const { key } = learn(job);
       if (key !== undefined) o.onChange(key);
     },
     observeDeleted(job) {
       const key = keyOfJob(job);
       if (key === undefined) return;
+      gone.add(job.metadata.uid);
       if (known.get(key)?.get(job.metadata.name)?.uid === job.metadata.uid) {
         unlearn(key, job.metadata.name);
       }

@@ -59,6 +59,39 @@ export async function initLedger(c: Context, key: string): Promise<StepResult> {
   return decideAgain("created");
 }
 
+/**
+ * Lets go of a ledger that was deleted while its finalizer held it. Until then it has served on; the one that takes its
+ * place has to know as much, and the Jobs of its ticks may be gone.
+ */
+export async function letGo(
+  c: Context,
+  key: string,
+  record: LedgerRecord,
+  ledger: Ledger,
+): Promise<StepResult> {
+  const owner = await c.owners.read(key);
+  const lives =
+    owner?.metadata.uid === ledger.owner && owner.metadata.deletionTimestamp === undefined;
+  if (lives && !tells(owner, ledger)) {
+    return againIn(c, 1_000, "the status does not tell yet what the ledger knows");
+  }
+  try {
+    await c.ledgers.letGo(record);
+    // CRASH WINDOW: without this one it is made from the status.
+    if (lives) await c.ledgers.create(owner, ledger);
+  } catch (error) {
+    return casLost(c, key, error);
+  }
+  return decideAgain(lives ? "made anew" : "gone");
+}
+
+/** Whether a ledger that is made from the status knows what this one does. */
+function tells({ status }: LockedCronJob, { token, lastLaunched }: Ledger): boolean {
+  return (
+    (status?.token ?? 0) === token && parseTime(status?.lastScheduleTime) === (lastLaunched ?? 0)
+  );
+}
+
 /** A namesake's runs of which a POST may still arrive: to forget them would let their finalizers go too early. */
 function pendingOf(old: Ledger | undefined): Run[] {
   return (old?.runs ?? [])

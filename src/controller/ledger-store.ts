@@ -22,6 +22,7 @@ import type { LedgerState } from "../domain/decide/index.ts";
 import { parseLedger, serializeLedger } from "../domain/ledger-json.ts";
 import { mustStay, type Ledger } from "../domain/ledger.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
+import { createGone } from "./gone.ts";
 import type { LedgerRecord, Ledgers } from "./ports.ts";
 import { isNewer } from "./versions.ts";
 
@@ -50,6 +51,7 @@ export function createLedgerStore(o: {
 }): LedgerStore {
   const known = new Map<Key, Known>();
   const withRuns = new Set<Key>();
+  const gone = createGone();
 
   function learn(lease: Lease): Known | undefined {
     const name = nameOfLedger(lease.metadata.name);
@@ -65,9 +67,11 @@ export function createLedgerStore(o: {
       uid: lease.metadata.uid,
       resourceVersion: lease.metadata.resourceVersion,
       contents: contentsOf(lease),
+      heldInDeletion: isHeldInDeletion(lease),
       token: lease.spec?.leaseTransitions ?? 0,
       lease,
     };
+    if (gone.has(record.uid)) return record;
     known.set(key, record);
     const open = record.contents.state === "present" && record.contents.ledger.runs.length > 0;
     if (open) withRuns.add(key);
@@ -79,6 +83,16 @@ export function createLedgerStore(o: {
     if (uid !== undefined && known.get(key)?.uid !== uid) return;
     known.delete(key);
     withRuns.delete(key);
+  }
+
+  async function put(body: Lease): Promise<Known | undefined> {
+    const written = await o.client.update(o.leases, body, { priority: "high" });
+    const record = learn(written);
+    // ORDER: forgotten before anything is decided on it; what is left is made anew from status and Jobs.
+    if (record !== undefined && wentWithIt(written)) {
+      unlearn(keyOf(record.namespace, record.name), written.metadata.uid);
+    }
+    return record;
   }
 
   return {
@@ -93,6 +107,7 @@ export function createLedgerStore(o: {
         return attempts.some((a) => a.by === process && !a.settled);
       }),
     observe(lease) {
+      gone.back(lease.metadata.uid);
       const record = learn(lease);
       if (record !== undefined) o.onChange(keyOf(record.namespace, record.name));
     },
@@ -100,6 +115,7 @@ export function createLedgerStore(o: {
       const name = nameOfLedger(lease.metadata.name);
       if (name === undefined) return;
       const key = keyOf(lease.metadata.namespace, name);
+      gone.add(lease.metadata.uid);
       unlearn(key, lease.metadata.uid);
       const contents = contentsOf(lease);
       if (contents.state === "present") o.onGone?.(key, contents.ledger);
@@ -138,12 +154,11 @@ export function createLedgerStore(o: {
         labels: { ...lease.metadata.labels, ...labelsOf(record.name) },
         ...(owner === undefined ? {} : { ownerReferences: [referenceTo(owner)] }),
       };
-      const body = withLedger({ ...lease, metadata }, ledger, o.clock.now());
-      const written = await o.client.update(o.leases, body, { priority: "high" });
-      const next = own(learn(written));
-      // ORDER: forgotten before anything is decided on it. It is made anew from the Job, whose finalizer is still on.
-      if (wentWithIt(written)) unlearn(keyOf(record.namespace, record.name), written.metadata.uid);
-      return next;
+      return own(await put(withLedger({ ...lease, metadata }, ledger, o.clock.now())));
+    },
+    async letGo(record) {
+      const { lease } = record as Known;
+      await put({ ...lease, metadata: { ...lease.metadata, finalizers: othersOf(lease) } });
     },
   };
 }
@@ -167,19 +182,31 @@ function contentsOf(lease: Lease): LedgerState {
     : { state: "orphan", why: "garbled" };
 }
 
+function othersOf({ metadata }: Lease): string[] {
+  return (metadata.finalizers ?? []).filter((f) => f !== LAUNCH_FINALIZER);
+}
+
+function isHeldInDeletion({ metadata }: Lease): boolean {
+  const held = metadata.finalizers?.includes(LAUNCH_FINALIZER) ?? false;
+  return held && metadata.deletionTimestamp !== undefined;
+}
+
 /**
  * The Lease that carries this ledger. The finalizer keeps it while it alone knows of POSTs that may still arrive: a
- * ledger that is deleted earlier (by garbage collection, with its namespace, by hand) could let a tick run twice.
+ * ledger that is deleted earlier (by garbage collection, with its namespace, by hand) could let a tick run twice. Once it
+ * has kept it from being deleted it stays on until the ledger is let go in so many words (letGo), for by then ticks may
+ * have been launched of which nothing else tells.
  */
 function withLedger(lease: Lease, ledger: Ledger, now: number): Lease {
-  const others = (lease.metadata.finalizers ?? []).filter((f) => f !== LAUNCH_FINALIZER);
+  const others = othersOf(lease);
+  const stays = mustStay(ledger) || isHeldInDeletion(lease);
   const newest = ledger.runs.at(-1);
   return {
     ...lease,
     metadata: {
       ...lease.metadata,
       annotations: { ...lease.metadata.annotations, [LEDGER_ANNOTATION]: serializeLedger(ledger) },
-      finalizers: mustStay(ledger) ? [...others, LAUNCH_FINALIZER] : others,
+      finalizers: stays ? [...others, LAUNCH_FINALIZER] : others,
     },
     spec: {
       ...lease.spec,

@@ -16,6 +16,8 @@ export interface LedgerRecord {
   uid: string;
   resourceVersion: string;
   contents: LedgerState;
+  /** Its Lease was deleted, and only our finalizer keeps it. */
+  heldInDeletion: boolean;
   /** The Lease's leaseTransitions: goes on even when the contents are lost. */
   token: number;
 }
@@ -32,6 +34,8 @@ export interface Ledgers {
   create(owner: LockedCronJob, ledger: Ledger): Promise<LedgerRecord>;
   /** PUT with resourceVersion and uid. With `owner` the Lease is handed to it (the ledger was a namesake's). */
   write(record: LedgerRecord, ledger: Ledger, owner?: LockedCronJob): Promise<LedgerRecord>;
+  /** PUT as well: takes our finalizer off one that is held in deletion. */
+  letGo(record: LedgerRecord): Promise<void>;
 }
 
 export interface Jobs {

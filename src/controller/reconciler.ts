@@ -3,10 +3,8 @@
  * I/O of a decision is here and in the effects it calls; the decision itself is pure.
  */
 import type { Key } from "../api/names.ts";
-import { Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import { decide, type Decision, type LedgerState, type Snapshot } from "../domain/decide/index.ts";
-import { beyondHistory } from "../domain/decide/history.ts";
 import { standByMs } from "../domain/election.ts";
 import type { Ledger } from "../domain/ledger.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
@@ -14,6 +12,7 @@ import { launch, send, takeOver } from "./launch.ts";
 import type { LedgerRecord } from "./ports.ts";
 import type { ScheduleCache } from "./schedule-cache.ts";
 import type { Turns } from "./turns.ts";
+import { upkeepOf } from "./upkeep.ts";
 import * as ledgers from "./ledger-effects.ts";
 import * as runs from "./run-effects.ts";
 import { again, done, retry, type Outcome } from "./workqueue.ts";
@@ -134,15 +133,15 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
       const world = gather(key);
       let decision = decide(world.snapshot);
       if (decision.do === "nothing") {
-        const history = historyOf(world, decision);
-        if (history === undefined) {
+        const upkeep = upkeepOf(world.snapshot, world.record, decision);
+        if (upkeep === undefined) {
           if (world.owner === undefined) {
             schedules.forget(key);
             eventGiven.delete(key);
           }
           return rest(world, decision);
         }
-        decision = history;
+        decision = upkeep;
       }
       const stopping = o.stopping?.() === true;
       if (stopping && !ENDS_A_LAUNCH.includes(decision.do)) return done();
@@ -190,20 +189,6 @@ function ledgerFor(
   return contents;
 }
 
-/** With nothing else to do, the first replica keeps the history within its limits. */
-function historyOf({ snapshot: s, owner }: World, decision: Decision): Decision | undefined {
-  if (owner === undefined || s.ledger.state !== "present" || s.rank > 0) return undefined;
-  const jobs = beyondHistory(owner, s.ledger.ledger, s.jobs);
-  if (jobs.length === 0) return undefined;
-  return {
-    do: "prune",
-    jobs,
-    reason: Reason.JobFinished,
-    message: `${jobs.length} finished Jobs are beyond the history limits`,
-    ...(decision.at === undefined ? {} : { at: decision.at }),
-  };
-}
-
 async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> {
   const { key, owner, record, snapshot: s } = w;
   if (d.do === "initLedger") return ledgers.initLedger(c, key);
@@ -227,6 +212,8 @@ async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> 
       return runs.abandon(c, key, owner, record, ledger, d, d);
     case "rebase":
       return ledgers.rebase(c, key, record, ledger, d);
+    case "letLedgerGo":
+      return ledgers.letGo(c, key, record, ledger);
     case "launch":
     case "send":
     case "takeOver":

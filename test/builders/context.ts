@@ -11,6 +11,7 @@ export function aRecord(ledger: Ledger, fields: Partial<LedgerRecord> = {}): Led
     uid: "lease-1",
     resourceVersion: "1",
     contents: present(ledger),
+    heldInDeletion: false,
     token: ledger.token,
     ...fields,
   };

@@ -3,6 +3,7 @@ import { LAUNCH_FINALIZER } from "../../src/api/names.ts";
 import type { Job } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
 import { createJobStore, type JobStore } from "../../src/controller/job-store.ts";
+import type { JobView } from "../../src/domain/job.ts";
 import { aClient, conflict, notFound } from "../builders/client.ts";
 import { aJob, aJobView, at, NOON } from "../builders/objects.ts";
 
@@ -119,6 +120,33 @@ describe("what was created is known before the watch tells", () => {
   });
 });
 
+describe("an answer that the watch has overtaken with the Job's end does not bring it back", () => {
+  type Call = (store: JobStore, job: JobView) => Promise<unknown>;
+  it.each<[what: string, verb: string, call: Call]>([
+    ["of a read", "get", (store) => store.read("team", name)],
+    ["of a create", "create", (store) => store.create(aJob())],
+    ["of a patch", "patch", (store, job) => store.dropFinalizer(job)],
+  ])("%s", async (_, verb, call) => {
+    const { store } = aStore({
+      async [verb]() {
+        store.observeDeleted(version("2"));
+        return version("1");
+      },
+    });
+    store.observe(version("1"));
+    await call(store, aJobView());
+    expect(store.cached(KEY)).toEqual([]);
+  });
+
+  it("but the watch itself does, when the Job has its label again", () => {
+    const { store } = aStore();
+    store.observe(version("1"));
+    store.observeDeleted(version("2"));
+    store.observe(version("3"));
+    expect(versions(store)).toEqual(["3"]);
+  });
+});
+
 describe("dropping the launch finalizer", () => {
   it("takes ours off and no other, of this very Job and no namesake", async () => {
     const patches: unknown[] = [];
@@ -148,18 +176,6 @@ describe("dropping the launch finalizer", () => {
   it("of a Job that goes with it leaves none in the cache", async () => {
     const { store } = aStore({
       patch: async () => version("2", { deletionTimestamp, finalizers: [] }),
-    });
-    store.observe(version("1", { deletionTimestamp }));
-    await store.dropFinalizer(aJobView());
-    expect(store.cached(KEY)).toEqual([]);
-  });
-
-  it("of a Job that goes with it leaves none when the watch was faster than the answer, either", async () => {
-    const { store } = aStore({
-      async patch() {
-        store.observeDeleted(version("2", { deletionTimestamp }));
-        return version("2", { deletionTimestamp, finalizers: [] });
-      },
     });
     store.observe(version("1", { deletionTimestamp }));
     await store.dropFinalizer(aJobView());

@@ -80,6 +80,7 @@ describe("the watch", () => {
       name: "report",
       uid: "lease-1",
       token: 3,
+      heldInDeletion: false,
       contents: { state: "present", ledger: aLedger({ token: 3 }) },
     });
     expect([...store.keys()]).toEqual([KEY]);
@@ -161,6 +162,17 @@ describe("a read", () => {
     expect(await store.read(KEY)).toBeUndefined();
     expect(store.cached(KEY)).toBeUndefined();
   });
+
+  it("that the watch has overtaken with the ledger's end does not bring it back", async () => {
+    const { store } = aStore({
+      async get() {
+        store.observeDeleted(aLease());
+        return aLease();
+      },
+    });
+    await store.read(KEY);
+    expect(store.cached(KEY)).toBeUndefined();
+  });
 });
 
 describe("a ledger that is made", () => {
@@ -236,6 +248,12 @@ describe("a write", () => {
       false,
     ],
     [
+      "keeps it on one that is being deleted, whatever is settled: its ticks are told nowhere else",
+      aLedger(),
+      { finalizers: [LAUNCH_FINALIZER], deletionTimestamp },
+      true,
+    ],
+    [
       "cannot put it on one that others keep in deletion, and need not",
       aLedger(),
       { finalizers: ["foregroundDeletion"], deletionTimestamp },
@@ -244,12 +262,6 @@ describe("a write", () => {
   ])("of the finalizer: %s", async (_, ledger, metadata, held) => {
     const { body } = await writing(ledger, metadata);
     expect(body.metadata.finalizers?.includes(LAUNCH_FINALIZER)).toBe(held);
-  });
-
-  it("that takes it off a Lease that is being deleted forgets the ledger: it is gone with it", async () => {
-    const metadata = { finalizers: [LAUNCH_FINALIZER], deletionTimestamp };
-    const { store } = await writing(aLedger({ runs: [aStartedRun()] }), metadata);
-    expect(store.cached(KEY)).toBeUndefined();
   });
 
   it("does not take the place of what the watch told meanwhile", async () => {
@@ -263,5 +275,30 @@ describe("a write", () => {
     store.observe(aLease());
     await store.write(known(store), aLedger({ token: 7 }));
     expect(known(store)).toMatchObject({ resourceVersion: "3", token: 8 });
+  });
+});
+
+describe("a ledger that is held in deletion", () => {
+  const metadata = { finalizers: [LAUNCH_FINALIZER], deletionTimestamp };
+
+  it("says so", () => {
+    const { store } = aStore();
+    store.observe(aLease(aLedger(), metadata));
+    expect(known(store).heldInDeletion).toBe(true);
+  });
+
+  it("is forgotten when it is let go: with the finalizer goes the Lease", async () => {
+    const { store, sent } = aStore();
+    store.observe(aLease(aLedger(), metadata));
+    await store.letGo(known(store));
+    expect(sent).toMatchObject([{ metadata: { finalizers: [], resourceVersion: "1" } }]);
+    expect(store.cached(KEY)).toBeUndefined();
+  });
+
+  it("is not forgotten while somebody else's finalizer keeps it", async () => {
+    const { store } = aStore();
+    store.observe(aLease(aLedger(), { ...metadata, finalizers: [LAUNCH_FINALIZER, "other/x"] }));
+    await store.letGo(known(store));
+    expect(known(store)).toMatchObject({ heldInDeletion: false, resourceVersion: "2" });
   });
 });

@@ -32,6 +32,7 @@ function watchdogOf(replica: string, time: ManualTime, launchedBy: string) {
       read: async () => record,
       create: async () => record,
       write: async () => record,
+      letGo: async () => undefined,
     },
     owners: {
       cached: () => ({ spec: { lock: { leaseSeconds: LEASE_MS / 1000 } } }) as never,

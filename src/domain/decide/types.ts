@@ -47,6 +47,7 @@ export type Action =
   | { do: "nothing" }
   | { do: "initLedger" }
   | { do: "rebase"; schedule: string }
+  | { do: "letLedgerGo" }
   | { do: "launch"; tick: number; missed: number }
   | { do: "miss"; tick: number; count: number }
   | { do: "send"; run: Run; n: number }

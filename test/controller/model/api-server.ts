@@ -175,7 +175,10 @@ function createJob(world: World, body: Job): Served {
 function brokenBy(world: World, made: World["created"][number]): string | undefined {
   const before = world.created.filter((c) => c.ownerUid === made.ownerUid);
   if (before.some((c) => c.tick === made.tick)) return "a second Job was made for the tick";
-  if (before.some((c) => c.token >= made.token)) return "the fencing token did not grow";
+  // With policy Allow an older tick's Job may be made later; its token is older, too.
+  if (before.some((c) => c.tick < made.tick !== c.token < made.token)) {
+    return "the fencing token did not grow";
+  }
   if (world.forbid && world.pods.some((p) => p.ownerUid === made.ownerUid)) {
     return "two runs are active at once though the policy is Forbid";
   }

@@ -134,16 +134,19 @@ function reported({ owner, lease }: World): boolean {
 function statusMoves(world: World, scenario: Scenario): Move[] {
   const { owner, lease } = world;
   const ledger = ledgerOf(lease);
-  if ((scenario.faults.ledgerDeleted ?? 0) === 0 || owner === undefined) return [];
-  if (ledger?.owner !== owner.metadata.uid || ledger.lastLaunched === undefined) return [];
-  const lastScheduleTime = at(ledger.lastLaunched);
+  const { ledgerDeleted = 0, ownerDeleted = 0 } = scenario.faults;
+  if (ledgerDeleted + ownerDeleted === 0 || owner === undefined) return [];
+  if (scenario.noStatus === true) return [];
+  if (ledger?.owner !== owner.metadata.uid) return [];
+  const { lastLaunched } = ledger;
+  const lastScheduleTime = lastLaunched === undefined ? undefined : at(lastLaunched);
   if (owner.status?.token === ledger.token && owner.status.lastScheduleTime === lastScheduleTime) {
     return [];
   }
   const { token } = ledger;
   const next = once(owner, `${token} ${lastScheduleTime}`, () => ({
     ...owner,
-    status: { token, lastScheduleTime },
+    status: { token, ...(lastScheduleTime === undefined ? {} : { lastScheduleTime }) },
   }));
   return [fair("the status is written", { ...world, owner: next })];
 }

@@ -108,7 +108,7 @@ export function createGraph(): Graph {
       const lost = lostTick();
       if (lost >= 0) return { what: "one process alone never decides the tick", state: lost };
       const held = heldForEver();
-      return held < 0 ? undefined : { what: "a finalizer is never dropped", state: held };
+      return held < 0 ? undefined : { what: "a finalizer or a run stays for ever", state: held };
     },
   };
 }

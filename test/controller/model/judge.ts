@@ -24,13 +24,16 @@ export function isDecided(world: World): boolean {
   return open <= missed;
 }
 
-/** Nothing bears our finalizer, or only until a refused Job is tried again. */
+/** Nothing bears our finalizer and no run is open, or only until a refused Job is tried again. */
 export function isClean(world: World): boolean {
   const holds = ({ finalizers = [] }: ObjectMeta): boolean => finalizers.includes(LAUNCH_FINALIZER);
   if (world.jobs.some((j) => holds(j.metadata))) return false;
-  if (world.lease === undefined || !holds(world.lease.metadata)) return true;
-  const open = ledgerOf(world.lease)?.runs.filter(hasUnsettled) ?? [];
-  return open.every((run) => waits(run, world.now));
+  if (world.lease === undefined) return true;
+  const runs = ledgerOf(world.lease)?.runs ?? [];
+  if (!runs.every((run) => waits(run, world.now))) return false;
+  if (!holds(world.lease.metadata) || runs.some(hasUnsettled)) return true;
+  // A ledger that was deleted serves on until its last run has ended.
+  return world.lease.metadata.deletionTimestamp !== undefined && runs.length > 0;
 }
 
 function waits({ refusal }: Run, now: number): boolean {

@@ -12,6 +12,8 @@ export interface Mind {
   request(process: Process, world: World): Promise<Request | undefined>;
   /** The process after its request was answered. */
   answered(process: Process, world: World, answer: Answer): Promise<Process>;
+  /** The process whose request was answered, before the answer has reached it. */
+  waiting(process: Process, world: World, request: Request, answer: Answer): Process;
   /** The process after its watch has told it something; the same object when that was no news. */
   told(process: Process, event: WatchEvent): Promise<Process>;
   /** How many situations were put to the code. */
@@ -62,6 +64,13 @@ export function createMind(ids: Identities, tamper: Tamper): Mind {
         processes.set(key, next);
       }
       return next;
+    },
+
+    waiting(process, world, request, answer) {
+      const { known, notes } = process;
+      const items = process.busy?.items ?? [];
+      const busy = { start: startOf(process, world), items, request, answer };
+      return { name: process.name, dead: false, known, notes, busy };
     },
 
     async told(process, event) {

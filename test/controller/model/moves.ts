@@ -70,7 +70,13 @@ function beyond({ lease }: World, maxAttempts: number): boolean {
 }
 
 async function nextSteps(world: World, rules: Rules, i: number): Promise<Move[]> {
-  const request = await rules.mind.request(world.processes[i] as Process, world);
+  const process = world.processes[i] as Process;
+  const { answer } = process.busy ?? {};
+  if (answer !== undefined) {
+    const next = place(world, i, await rules.mind.answered(process, world, answer));
+    return [{ label: `${process.name} has its answer`, by: i, fault: false, next }];
+  }
+  const request = await rules.mind.request(process, world);
   return request === undefined ? [] : stepMoves(world, rules, i, request);
 }
 
@@ -90,8 +96,12 @@ async function stepMoves(
   const { scenario, mind } = rules;
   const process = world.processes[i] as Process;
   const label = before + describe(process, request);
-  const after = async (to: World, answer: Answer): Promise<World> =>
-    place(to, i, await mind.answered(process, world, answer));
+  const after = async (to: World, answer: Answer): Promise<World> => {
+    if (scenario.slowAnswers === true) {
+      return place(to, i, mind.waiting(process, world, request, answer));
+    }
+    return place(to, i, await mind.answered(process, world, answer));
+  };
   const list: Move[] = [];
   const add = async (said: string, to: World, answer: Answer, fault?: Fault): Promise<void> => {
     const next = await after(to, answer);
@@ -103,8 +113,9 @@ async function stepMoves(
   const goOn = async (said: string, answer: Answer): Promise<void> => {
     const next = await after(world, answer);
     const { busy } = next.processes[i] as Process;
-    if (busy === undefined) list.push({ label: label + said, by: i, fault: false, next });
-    else list.push(...(await stepMoves(next, rules, i, busy.request, `${label}${said}; `)));
+    if (busy === undefined || busy.answer !== undefined) {
+      list.push({ label: label + said, by: i, fault: false, next });
+    } else list.push(...(await stepMoves(next, rules, i, busy.request, `${label}${said}; `)));
   };
 
   if (request.verb === "elect") {
@@ -233,8 +244,8 @@ function deathMoves(world: World, { scenario, tamper }: Rules, i: number): Move[
     list.push({ label, fault: true, next: die(bury(world, tamper, process.name), "buried") });
   }
   if (alive > 1 && may(world, scenario, "crashed")) {
-    const request = process.busy?.request;
-    const sent = request !== undefined && isWrite(request);
+    const { request, answer } = process.busy ?? {};
+    const sent = request !== undefined && answer === undefined && isWrite(request);
     const after = sent ? fly(world, process.name, request) : world;
     const next = die({ ...after, dead: [...world.dead, process.name] }, "crashed");
     list.push({ label: `${process.name} crashes`, fault: true, next });

@@ -51,6 +51,9 @@ export const ledgerWithoutFinalizer: Tamper = {
   },
 };
 
+/** A ledger that was deleted goes as soon as no POST of it can arrive, whatever else it knows. */
+export const deletedLedgerLetGo: Tamper = onLedger((ledger) => ledger);
+
 /** A ledger that is handed over to a namesake loses the old one's runs. */
 export const namesakeForgotten: Tamper = onLedger((ledger) => ({
   ...ledger,

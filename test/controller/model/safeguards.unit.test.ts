@@ -48,7 +48,7 @@ describe("it is noticed when", () => {
       "a finalizer is never dropped",
       scenarios.launchAlone,
       safeguards.nothingSettled,
-      "a finalizer is never dropped",
+      "a finalizer or a run stays for ever",
     ],
     [
       "runs overlap though the policy is Forbid",

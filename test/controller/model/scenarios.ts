@@ -79,6 +79,23 @@ export const scenarios = {
   },
   ledgerDeleted: { ...oneTick, faults: { ledgerDeleted: 1 } },
   ledgerDeletedAlone: { ...alone, faults: { ledgerDeleted: 1, lost: 1 } },
+  ledgerDeletedNextTick: {
+    ...oneAttempt,
+    processes: ONE,
+    owner: owners({ concurrencyPolicy: "Allow" }),
+    times: minutes(0, 60),
+    faults: { ledgerDeleted: 1, lost: 1 },
+  },
+  /** Watches overtake answers, and tell of every version. */
+  overtakenAlone: {
+    ...oneAttempt,
+    processes: ONE,
+    everyVersion: true,
+    busyWatches: true,
+    slowAnswers: true,
+    slowPods: true,
+    faults: { killed: 1 },
+  },
   namesake: { ...oneAttempt, faults: { ownerDeleted: 1, ownerCreated: 1 } },
   namesakeAlone: { ...alone, faults: { ownerDeleted: 1, ownerCreated: 1, lost: 1 } },
 } satisfies Record<string, Scenario>;
@@ -115,6 +132,7 @@ const anything: Scenario = {
   elections: ["won", "held", "noQuorum"],
   everyVersion: true,
   busyWatches: true,
+  slowAnswers: true,
   slowPods: true,
 };
 

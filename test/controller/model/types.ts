@@ -60,7 +60,13 @@ export interface Process {
   known: Known;
   notes: readonly Note[];
   /** In the middle of a step: how it began, what has come in since, what it waits for. */
-  busy?: { start: Start; items: readonly Item[]; request: Request };
+  busy?: {
+    start: Start;
+    items: readonly Item[];
+    request: Request;
+    /** The request was answered, and the answer is on its way. */
+    answer?: Answer;
+  };
 }
 
 /** A write whose sender has given up on it, or died: it may be carried out at any later moment, or never. */
@@ -141,6 +147,8 @@ export interface Scenario {
   elections: readonly ElectionOutcome[];
   /** There is no ledger at the beginning. */
   noLedger?: boolean;
+  /** The status is never written. */
+  noStatus?: boolean;
   /** A Job of the tick's name that is not ours is there from the beginning. */
   foreignJob?: boolean;
   /** Pods outlive their Job until the kubelet says otherwise. */
@@ -148,6 +156,8 @@ export interface Scenario {
   /** Watches also tell in the middle of a step. */
   busyWatches?: boolean;
   everyVersion?: boolean;
+  /** What a watch tells may overtake an answer. */
+  slowAnswers?: boolean;
 }
 
 /** Takes one safeguard away. */
