@@ -7,6 +7,7 @@ import { systemClock, systemTimers } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { createController, type Controller } from "./controller/controller.ts";
 import type { StepHook } from "./controller/ports.ts";
+import { createSkewMeter } from "./controller/skew.ts";
 import {
   createEventRecorder,
   createKubeClient,
@@ -17,7 +18,12 @@ import {
 } from "./kube/index.ts";
 import { describeHealth, type LockHealth } from "./lock/index.ts";
 import { backendOf, createLock, locksOf } from "./operator/locks.ts";
-import { createObserver, onMembership, onWatchHealth } from "./operator/reports.ts";
+import {
+  createClockReport,
+  createObserver,
+  onMembership,
+  onWatchHealth,
+} from "./operator/reports.ts";
 import { createTroubles, type Troubles } from "./operator/troubles.ts";
 import type { Health, Logger, Metrics } from "./telemetry/index.ts";
 
@@ -55,6 +61,7 @@ export function createOperator(o: OperatorOptions): Operator {
   const timers = systemTimers;
   // ORDER: the nonce makes the process unique before it writes anything; a restarted replica is another process.
   const process = `${config.replica}/${randomBytes(6).toString("hex")}`;
+  const skew = createSkewMeter(clock);
   const plain = createKubeClient({
     config: () => loadKubeConfig({ file: config.kubeconfig, context: config.context }),
     userAgent: "lockedcron",
@@ -66,6 +73,7 @@ export function createOperator(o: OperatorOptions): Operator {
         code: call.result,
         seconds: call.ms / 1000,
       }),
+    onServerTime: skew.observe,
   });
   const client = o.wrapClient?.(plain) ?? plain;
   const events = createEventRecorder({
@@ -113,6 +121,7 @@ export function createOperator(o: OperatorOptions): Operator {
       lockBackend: () => backendOf(lock.health()),
       observe: createObserver(log, metrics, troubles),
       random: Math.random,
+      clockSkewMs: skew.skewMs,
       replica: config.replica,
       podName: config.podName,
       namespace: config.namespace,
@@ -160,7 +169,10 @@ export function createOperator(o: OperatorOptions): Operator {
     log.info("taking ticks", { event: "Started", process, ...running.stats() });
   }
 
+  const clockReport = createClockReport(skew, health, metrics, log);
+
   function setGauges(): void {
+    clockReport();
     const stats = controller?.stats();
     if (stats === undefined) return;
     metrics.lockedCronJobs(stats.lockedCronJobs);

@@ -44,6 +44,7 @@ export const Reason = {
   JobGone: "JobGone",
 
   // Why nothing was launched.
+  ClockSkew: "ClockSkew",
   NotDue: "NotDue",
   NeverFires: "NeverFires",
   Suspended: "Suspended",

@@ -18,6 +18,7 @@ import { startPulse } from "./pulse.ts";
 import { createReconciler } from "./reconciler.ts";
 import { createScheduleCache } from "./schedule-cache.ts";
 import { createStatusWriter } from "./status-writer.ts";
+import { createSweeper, PRIORITY } from "./sweeper.ts";
 import { createTurns, crowdMs } from "./turns.ts";
 import { createWatchdog } from "./watchdog.ts";
 import { createWorkQueue, type Outcome } from "./workqueue.ts";
@@ -31,6 +32,8 @@ export interface ControllerOptions {
   clock: Clock;
   timers: Timers;
   random: () => number;
+  /** By how much our clock is proven to be off, ms; see SkewMeter. */
+  clockSkewMs(): number;
   replica: string;
   process: string;
   podName: string | undefined;
@@ -73,9 +76,6 @@ export interface Controller {
   stats(): ControllerStats;
 }
 
-/** Ticks first, then the follow-ups of launches, then what watches report. */
-const PRIORITY = { due: 100, dueLater: 90, followUp: 20, watch: 10 };
-const PAUSED_MS = 5_000;
 const STATUS_WORKERS = 4;
 const STATUS_DELAY_MS = 300;
 
@@ -83,9 +83,7 @@ export function createController(o: ControllerOptions): Controller {
   const { client, clock, timers, random, requestBoundMs = REQUEST_BOUND_MS } = o;
   const onStep: StepHook = o.onStep ?? (() => Promise.resolve());
   const agenda = createAgenda();
-  let dueAtOnce = 1;
   let phase: "starting" | "running" | "stopping" = "starting";
-  let pulseAt = clock.now();
   let pulse: { stop(): Promise<void> } | undefined;
 
   const changed = (key: Key): void => {
@@ -142,6 +140,15 @@ export function createController(o: ControllerOptions): Controller {
     replicas: { changed: membership.observe, deleted: membership.observeDeleted },
     onHealth: o.hooks.watchHealth,
   });
+  const sweeper = createSweeper({
+    clock,
+    agenda,
+    skewMs: o.clockSkewMs,
+    rank: membership.rank,
+    running: () => phase === "running",
+    keys: caches.owners.keys,
+    add: (key, priority) => queue.add(key, { priority }),
+  });
   const attempts = createAttemptBook({
     process: o.process,
     clock,
@@ -163,14 +170,14 @@ export function createController(o: ControllerOptions): Controller {
     observe: o.observe,
     onStep,
     lockPrefix: o.lockPrefix,
-    electionLeaseMs: () => o.electionLeaseMs + crowdMs(dueAtOnce),
+    electionLeaseMs: () => o.electionLeaseMs + crowdMs(sweeper.dueAtOnce()),
   };
   const turns = createTurns({
     process: o.process,
     clock,
     members: membership,
     takeOverAfterMs: o.takeOverAfterMs,
-    crowdMs: () => crowdMs(dueAtOnce),
+    crowdMs: () => crowdMs(sweeper.dueAtOnce()),
   });
   const schedules = createScheduleCache();
   const reconciler = createReconciler({
@@ -180,7 +187,8 @@ export function createController(o: ControllerOptions): Controller {
     agenda,
     rank: membership.rank,
     rankDelayMs: o.rankDelayMs,
-    dueAtOnce: () => dueAtOnce,
+    clockSkewMs: o.clockSkewMs,
+    dueAtOnce: sweeper.dueAtOnce,
     followUp: (key) => queue.add(key, { priority: PRIORITY.followUp }),
     onSettled: (key) => statusQueue.addAfter(key, STATUS_DELAY_MS),
     stopping: () => phase === "stopping",
@@ -236,24 +244,9 @@ export function createController(o: ControllerOptions): Controller {
     isStale: caches.isStale,
   });
 
-  /** The ticks that this replica is first in line for go first: the others may never need us. */
-  function sweep(): void {
-    const gapMs = clock.now() - pulseAt;
-    pulseAt = clock.now();
-    // After a pause the caches are of the past: what the watches have to say is read before the next pulse.
-    if (phase !== "running" || gapMs > PAUSED_MS) return;
-    const keys = agenda.due(pulseAt);
-    if (keys.length === 0) return;
-    dueAtOnce = keys.length;
-    for (const key of keys) {
-      const first = membership.rank(key) === 0;
-      queue.add(key, { priority: first ? PRIORITY.due : PRIORITY.dueLater });
-    }
-  }
-
   return {
     async start(signal) {
-      pulse = startPulse(sweep);
+      pulse = startPulse(sweeper.beat);
       caches.start();
       await Promise.all([membership.start(), caches.synced(signal)]);
       phase = "running";
@@ -284,7 +277,7 @@ export function createController(o: ControllerOptions): Controller {
       queued: queue.waiting(),
       replicas: membership.live().length,
       locksHeld: watchdog.held(),
-      pulseAt,
+      pulseAt: sweeper.beatAt(),
     }),
   };
 

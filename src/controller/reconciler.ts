@@ -24,6 +24,8 @@ export interface ReconcilerOptions {
   rankDelayMs: number;
   /** How many replicas go before this one for a key. */
   rank(key: Key): number;
+  /** See Snapshot. */
+  clockSkewMs(): number;
   /** How many LockedCronJobs became due in the same sweep. */
   dueAtOnce(): number;
   /** Where instants further away than the next pulse are kept. */
@@ -73,6 +75,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
       record,
       snapshot: {
         now: c.clock.now(),
+        clockSkewMs: o.clockSkewMs(),
         owner,
         schedule: owner === undefined ? undefined : schedules.of(key, owner),
         ledger: state,

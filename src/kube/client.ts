@@ -42,6 +42,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     clock,
     timers,
     random,
+    onServerTime: options.onServerTime,
   });
 
   interface Call {

@@ -13,6 +13,7 @@ import {
   startExchange,
 } from "./exchange.ts";
 import { type CallPriority, createGate, type Gate } from "./gate.ts";
+import type { ServerTime } from "./verbs.ts";
 
 /**
  * Requests against the API server: credentials, places, deadlines, and the one rule about repeating: a read is repeated
@@ -46,6 +47,7 @@ export interface TransportOptions {
   clock: Clock;
   timers: Timers;
   random: () => number;
+  onServerTime?: ((time: ServerTime) => void) | undefined;
 }
 
 /** A read is sent at most this often, and never past its deadline. */
@@ -95,7 +97,9 @@ export function createTransport(options: TransportOptions): Transport {
   ): Promise<Answer> {
     const sentAt = clock.monotonic();
     try {
-      return await exchange(calls, { ...request, deadline }, { clock, timers });
+      const answer = await exchange(calls, { ...request, deadline }, { clock, timers });
+      tellTime(answer, sentAt);
+      return answer;
     } catch (error) {
       if (
         hasReason(error, TransportReason.DeadlineExceeded) &&
@@ -105,6 +109,12 @@ export function createTransport(options: TransportOptions): Transport {
       }
       throw error;
     }
+  }
+
+  function tellTime({ headers }: Answer, sentAt: number): void {
+    const date = Date.parse(String(headers["date"]));
+    if (Number.isNaN(date)) return;
+    options.onServerTime?.({ date, sentAt, receivedAt: clock.monotonic() });
   }
 
   function requestOf(request: TransportRequest, who: Credentials) {

@@ -115,6 +115,15 @@ export interface CallReport {
   ms: number;
 }
 
+/** When the server made an answer, by its own clock and by ours. */
+export interface ServerTime {
+  /** Its Date header, ms since the epoch: whole seconds. */
+  date: number;
+  /** Monotonic ms: before the request was sent, and when its answer was complete. */
+  sentAt: number;
+  receivedAt: number;
+}
+
 export interface KubeClientOptions {
   /** Asked again when the server refuses the credentials. */
   config: () => KubeConfig;
@@ -127,4 +136,6 @@ export interface KubeClientOptions {
   /** For calls that name no deadline of their own, ms. Default 10,000. */
   timeoutMs?: number;
   onCall?: (report: CallReport) => void;
+  /** Called with each answer that bears a Date header, also with refusals; not for watches. */
+  onServerTime?: (time: ServerTime) => void;
 }

@@ -1,5 +1,8 @@
 /** What the controller and the watches tell, as log lines, metrics and readiness checks. */
+import { Reason } from "../api/reasons.ts";
 import type { Observer } from "../controller/ports.ts";
+import type { SkewMeter } from "../controller/skew.ts";
+import { clockSkewMessage, isClockWrong } from "../domain/decide/index.ts";
 import { isKubeError, type ReflectorHealth } from "../kube/index.ts";
 import type { Health, Logger, Metrics } from "../telemetry/index.ts";
 import type { Troubles } from "./troubles.ts";
@@ -51,6 +54,35 @@ export function onMembership(trouble: string | undefined, health: Health, log: L
     reason: trouble,
     next: "the others count this replica as silent and go on",
   });
+}
+
+/**
+ * Readiness, metric and log of this replica's clock; asked each time, since a clock that is set shows at once. Returns what
+ * is to be called now and then.
+ */
+export function createClockReport(
+  skew: Pick<SkewMeter, "skewMs">,
+  health: Health,
+  metrics: Metrics,
+  log: Logger,
+): () => void {
+  let wasWrong = false;
+  health.watch("clock", "readyz", () => {
+    const skewMs = skew.skewMs();
+    return isClockWrong({ clockSkewMs: skewMs })
+      ? { ok: false, reason: clockSkewMessage(skewMs) }
+      : { ok: true };
+  });
+  return () => {
+    const skewMs = skew.skewMs();
+    metrics.clockSkew(skewMs / 1000);
+    const wrong = isClockWrong({ clockSkewMs: skewMs });
+    if (wrong === wasWrong) return;
+    wasWrong = wrong;
+    const event = Reason.ClockSkew;
+    if (wrong) log.error("the clock is wrong", { event, reason: clockSkewMessage(skewMs) });
+    else log.info("the clock agrees with the API server's again: taking ticks", { event });
+  };
 }
 
 /** One log line per event, and the metrics. Steps that found nothing to do are for debug. */

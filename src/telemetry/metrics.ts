@@ -17,6 +17,7 @@ export interface Metrics {
   readonly lockRenewal: (o: { outcome: string; count?: number }) => void;
   readonly runsActive: (n: number) => void;
   readonly lockedCronJobs: (n: number) => void;
+  readonly clockSkew: (seconds: number) => void;
   readonly replicasLive: (n: number) => void;
   readonly queueDepth: (n: number) => void;
   readonly queueAdd: () => void;
@@ -93,6 +94,10 @@ function define(registry: Registry) {
     renewals: counter("lock_renewals_total", "Renewals of run locks, by outcome.", ["outcome"]),
     runs: gauge("runs_active", "Runs whose lock this replica keeps."),
     lockedCronJobs: gauge("lockedcronjobs", "LockedCronJobs that this replica knows."),
+    clockSkew: gauge(
+      "clock_skew_seconds",
+      "How far this clock is proven to be ahead (or, below 0, behind) of the API server's.",
+    ),
     replicas: gauge("replicas_live", "Replicas with a valid membership Lease."),
     depth: gauge("workqueue_depth", "Keys that wait for a worker."),
     adds: counter("workqueue_adds_total", "Keys added to the work queue."),
@@ -143,6 +148,7 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
       m.renewals.inc({ outcome: label("outcome", outcome) }, count),
     runsActive: (n) => m.runs.set(n),
     lockedCronJobs: (n) => m.lockedCronJobs.set(n),
+    clockSkew: (seconds) => m.clockSkew.set(seconds),
     replicasLive: (n) => m.replicas.set(n),
     queueDepth: (n) => m.depth.set(n),
     queueAdd: () => m.adds.inc(),

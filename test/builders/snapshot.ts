@@ -17,6 +17,7 @@ export function aSnapshot(fields: Partial<Snapshot> & { fate?: AttemptFate } = {
   const owner: LockedCronJob | undefined = "owner" in fields ? fields.owner : aLockedCronJob();
   return {
     now: NOON + 1_000,
+    clockSkewMs: 0,
     owner,
     schedule:
       owner === undefined

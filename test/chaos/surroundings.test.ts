@@ -3,4 +3,5 @@ import "./removal.ts";
 import "./redis.ts";
 import "./policies.ts";
 import "./stale.ts";
+import "./clock.ts";
 import "./refusals.ts";

@@ -1,7 +1,7 @@
 /** What is decided about ticks. What is decided about runs is in decide-runs.test.ts. */
 import { describe, expect, it } from "vitest";
 import { decide, scheduleText, type Decision } from "../../src/domain/decide/index.ts";
-import { MAX_RUNS } from "../../src/domain/ledger.ts";
+import { MAX_RUNS, type Run } from "../../src/domain/ledger.ts";
 import { parseSchedule } from "../../src/domain/schedule/index.ts";
 import {
   aJobView,
@@ -291,4 +291,42 @@ it("what a run needs comes before the next tick", () => {
   const owner = aLockedCronJob({ concurrencyPolicy: "Allow" });
   const snapshot = aSnapshot({ owner, ledger: present(aLedger({ runs })), fate: "past" });
   expect(decide(snapshot).do).toBe("settle");
+});
+
+describe("a clock that is more than 30 s off the API server's", () => {
+  const ahead = { now: NOON + HOUR, clockSkewMs: HOUR };
+  const edited = aLedger({ schedule: '["1 1 1 1 1",null]' });
+  check([
+    ["takes no tick", ahead, { do: "nothing", reason: "ClockSkew", at: NOON + HOUR + 5_000 }],
+    ["nor does one that is behind", { clockSkewMs: -HOUR }, { do: "nothing", reason: "ClockSkew" }],
+    [
+      "moves no anchor into the future",
+      { ...ahead, ledger: present(edited) },
+      { do: "nothing", reason: "ClockSkew" },
+    ],
+    [
+      "calls no tick too late",
+      { ...ahead, owner: aLockedCronJob({ startingDeadlineSeconds: 10 }) },
+      { do: "nothing", reason: "ClockSkew" },
+    ],
+    ["that is off by less launches", { clockSkewMs: 30_000 }, { do: "launch" }],
+  ]);
+
+  it("names the skew and the way out", () => {
+    expect(decide(aSnapshot(ahead)).message).toContain("3600 s ahead of the API server's");
+    expect(decide(aSnapshot({ clockSkewMs: -60_000 })).message).toContain("60 s behind the API");
+    expect(decide(aSnapshot(ahead)).message).toContain("NTP");
+  });
+
+  it.each<[what: string, fields: Partial<Run>]>([
+    ["whose Job did not appear", {}],
+    ["that was refused", { refusal: { reason: "", message: "", retryAt: NOON, count: 1 } }],
+  ])("neither gives up nor takes over a claim %s", (_, fields) => {
+    const run = aRun({ attempts: [anAttempt({ by: "other/1" })], ...fields });
+    const ledger = present(aLedger({ lastTick: NOON, runs: [run] }));
+    const owner = aLockedCronJob({ startingDeadlineSeconds: 10 });
+    const decision = decide(aSnapshot({ ...ahead, owner, ledger, fate: "past" }));
+    expect(decision).toMatchObject({ do: "nothing", reason: "ClockSkew" });
+    expect(decide(aSnapshot({ ...ahead, ledger, fate: "unsent" }))).toMatchObject({ do: "send" });
+  });
 });

@@ -66,6 +66,7 @@ describe("each hook moves its metric", () => {
     ],
     "active runs": [(m) => m.runsActive(4), "lockedcron_runs_active", 4],
     "known LockedCronJobs": [(m) => m.lockedCronJobs(5), "lockedcron_lockedcronjobs", 5],
+    "clock skew": [(m) => m.clockSkew(-3.5), "lockedcron_clock_skew_seconds", -3.5],
     "live replicas": [(m) => m.replicasLive(3), "lockedcron_replicas_live", 3],
     "the depth of the queue": [(m) => m.queueDepth(9), "lockedcron_workqueue_depth", 9],
     "an added key": [(m) => m.queueAdd(), "lockedcron_workqueue_adds_total", 1],

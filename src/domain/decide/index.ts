@@ -4,12 +4,16 @@
  */
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
-import { deadlineOf, decideRun, decideStrays, isGone } from "./runs.ts";
+import { deadlineOf, decideRun, decideStrays, isClockWrong, isGone } from "./runs.ts";
 import { activeRuns, MAX_RUNS, type Ledger, type Run } from "../ledger.ts";
 import type { Schedule } from "../schedule/index.ts";
 import type { Decision, Snapshot } from "./types.ts";
 
+export { isClockWrong, MAX_CLOCK_SKEW_MS } from "./runs.ts";
 export type { Action, AttemptFate, Decision, LedgerState, Snapshot } from "./types.ts";
+
+/** How often a replica whose clock is wrong looks whether it still is, ms. */
+const CLOCK_POLL_MS = 5_000;
 
 /** Missed ticks are counted up to here; beyond it the number says "at least". */
 export const MAX_COUNTED = 10_000;
@@ -45,6 +49,12 @@ function decideNow(s: Snapshot, wait: (at: number) => void): Decision {
   return decideTick(s, owner, ledger, wait);
 }
 
+/** What is wrong with a clock, and the way out. */
+export function clockSkewMessage(skewMs: number): string {
+  const by = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? "ahead of" : "behind"}`;
+  return `this replica's clock is ${by} the API server's: it takes no ticks until both agree (NTP on the node)`;
+}
+
 function initLedger(s: Snapshot, wait: (at: number) => void): Decision {
   // Any replica may do it; each rank gets three seconds' start on the next, which would only meet AlreadyExists.
   const created = Date.parse(s.owner?.metadata.creationTimestamp ?? "");
@@ -72,6 +82,12 @@ function decideTick(
     return invalidSchedule(s, owner, reason, message);
   }
   const { schedule } = s.schedule;
+  // ORDER: before anything that is measured by our clock is written. A tick of the future that is claimed silences the
+  // LockedCronJob until then, and an anchor in the future does so too.
+  if (isClockWrong(s)) {
+    wait(s.now + CLOCK_POLL_MS);
+    return nothing(Reason.ClockSkew, clockSkewMessage(s.clockSkewMs));
+  }
   if (ledger.schedule !== scheduleText(owner)) {
     return {
       do: "rebase",

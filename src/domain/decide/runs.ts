@@ -56,6 +56,11 @@ function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined 
       message: `attempt ${unsent.n} is claimed and not sent yet`,
     };
   }
+  // By such a clock nobody can tell whether the tick is too late.
+  if (isClockWrong(s)) {
+    wait(s.now + POLL_MS);
+    return undefined;
+  }
   if (run.refusal !== undefined) return decideRefused(s, run, run.refusal, fates, wait);
   const at = s.oursAt(run);
   if (s.now < at) {
@@ -233,6 +238,13 @@ function dropFinalizer(job: JobView, stray: boolean, why: string): Decision {
 
 function fateOf(s: Snapshot, run: Run, attempt: Attempt): AttemptFate {
   return attempt.settled ? "past" : s.fateOf(run, attempt);
+}
+
+/** Beyond this a clock cannot be trusted with ticks. Clocks that are kept by NTP differ by milliseconds. */
+export const MAX_CLOCK_SKEW_MS = 30_000;
+
+export function isClockWrong(s: Pick<Snapshot, "clockSkewMs">): boolean {
+  return Math.abs(s.clockSkewMs) > MAX_CLOCK_SKEW_MS;
 }
 
 export function isGone(s: Snapshot): boolean {

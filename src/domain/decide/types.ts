@@ -24,6 +24,8 @@ export type LedgerState =
 export interface Snapshot {
   /** Wall clock, ms. */
   now: number;
+  /** By how much our wall clock is proven to be ahead of the API server's, ms; negative when it is behind. */
+  clockSkewMs: number;
   /** undefined when the LockedCronJob is gone. */
   owner: LockedCronJob | undefined;
   schedule: ParseScheduleResult | undefined;

@@ -127,6 +127,7 @@ function open(process: string, start: Start, tamper: Tamper) {
       electionLeaseMs: () => 3_000,
     },
     // Nobody waits for anybody: in the model any process may act at any moment.
+    clockSkewMs: () => 0,
     turns: createTurns({ process, clock, members, takeOverAfterMs: 0 }),
     rankDelayMs: 0,
     rank: () => 0,
