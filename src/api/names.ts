@@ -33,6 +33,7 @@ export const LAUNCH_FINALIZER = `${GROUP}/launch`;
 export const TOKEN_ENV = "LOCKEDCRON_TOKEN";
 export const RUN_ID_ENV = "LOCKEDCRON_RUN_ID";
 export const SCHEDULED_TIME_ENV = "LOCKEDCRON_SCHEDULED_TIME";
+export const LOCK_KEY_ENV = "LOCKEDCRON_LOCK_KEY";
 
 /** 63 (a Job's pods need a label of its name) less the 11 characters of `-<minutes since epoch>`. */
 export const MAX_NAME_LENGTH = 52;

@@ -4,6 +4,7 @@ import {
   KIND,
   LAUNCH_FINALIZER,
   LOCK_KEY_ANNOTATION,
+  LOCK_KEY_ENV,
   LOCK_VALUE_ANNOTATION,
   NAME_LABEL,
   RUN_ID_ANNOTATION,
@@ -69,7 +70,7 @@ export function viewOf(job: Job): JobView {
 
 /**
  * The Job of one attempt: native CronJob's Job plus the launch finalizer, the label and annotations that tie it to its
- * run, and the run's env in every container (a name that the user has set is left alone).
+ * run, and the run's env in every container and annotations on the pods (a name that the user has set is left alone).
  *
  * @param timestamp the tick as RFC 3339 in the schedule's zone
  */
@@ -110,7 +111,7 @@ export function buildJob(
       ],
       finalizers: [LAUNCH_FINALIZER],
     },
-    spec: { ...spec, template: withRun(spec.template, name, runEnv(run)) },
+    spec: { ...spec, template: withRun(spec.template, name, run) },
   };
 }
 
@@ -119,15 +120,31 @@ function runEnv(run: Run): EnvVar[] {
     { name: RUN_ID_ENV, value: run.runId },
     { name: TOKEN_ENV, value: String(run.token) },
     { name: SCHEDULED_TIME_ENV, value: new Date(run.tick).toISOString() },
+    { name: LOCK_KEY_ENV, value: run.lockKey },
   ];
 }
 
-function withRun(template: PodTemplate, name: string, env: readonly EnvVar[]): PodTemplate {
+/** The same on the pods, for those who read them by the downward API or from outside. */
+function podAnnotations(run: Run): Record<string, string> {
+  return {
+    [RUN_ID_ANNOTATION]: run.runId,
+    [TOKEN_ANNOTATION]: String(run.token),
+    [TICK_ANNOTATION]: new Date(run.tick).toISOString(),
+    [LOCK_KEY_ANNOTATION]: run.lockKey,
+  };
+}
+
+function withRun(template: PodTemplate, name: string, run: Run): PodTemplate {
   const { spec, metadata } = template;
+  const env = runEnv(run);
   const give = (c: Container): Container => ({ ...c, env: withDefaults(c.env ?? [], env) });
   return {
     ...template,
-    metadata: { ...metadata, labels: { ...metadata?.labels, [NAME_LABEL]: name } },
+    metadata: {
+      ...metadata,
+      labels: { ...metadata?.labels, [NAME_LABEL]: name },
+      annotations: { ...podAnnotations(run), ...metadata?.annotations },
+    },
     spec: {
       ...spec,
       containers: spec.containers.map(give),

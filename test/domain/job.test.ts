@@ -5,7 +5,12 @@ import { buildJob, viewOf } from "../../src/domain/job.ts";
 import { aJob, aJobView, aLockedCronJob, aRun, at, NOON } from "../builders/objects.ts";
 
 const TIMESTAMP = "2026-01-01T13:00:00+01:00";
-const OURS = ["LOCKEDCRON_RUN_ID", "LOCKEDCRON_TOKEN", "LOCKEDCRON_SCHEDULED_TIME"];
+const OURS = [
+  "LOCKEDCRON_RUN_ID",
+  "LOCKEDCRON_TOKEN",
+  "LOCKEDCRON_SCHEDULED_TIME",
+  "LOCKEDCRON_LOCK_KEY",
+];
 
 type Template = ReturnType<typeof aLockedCronJob>["spec"]["jobTemplate"];
 
@@ -82,6 +87,7 @@ describe("its containers", () => {
       { name: "LOCKEDCRON_RUN_ID", value: aRun().runId },
       { name: "LOCKEDCRON_TOKEN", value: "7" },
       { name: "LOCKEDCRON_SCHEDULED_TIME", value: "2026-01-01T12:00:00.000Z" },
+      { name: "LOCKEDCRON_LOCK_KEY", value: aRun().lockKey },
     ]);
   });
 
@@ -94,6 +100,20 @@ describe("its containers", () => {
     const own = { name: "LOCKEDCRON_TOKEN", value: "mine" };
     const [container] = withSpec({ containers: [{ name: "a", env: [own] }] }).containers;
     expect(container?.env?.filter((e) => e.name === own.name)).toEqual([own]);
+  });
+
+  it("are in pods that bear the same as annotations, but for those that the user has set", () => {
+    const template = {
+      metadata: { annotations: { team: "a", "lockedcron.io/token": "mine" } },
+      spec: { containers: [{ name: "a" }] },
+    };
+    expect(built({ spec: { template } }).spec.template.metadata?.annotations).toEqual({
+      team: "a",
+      "lockedcron.io/token": "mine",
+      "lockedcron.io/run-id": aRun().runId,
+      "lockedcron.io/tick": "2026-01-01T12:00:00.000Z",
+      "lockedcron.io/lock-key": aRun().lockKey,
+    });
   });
 
   it("are in pods that bear our label", () => {
