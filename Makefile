@@ -39,6 +39,10 @@ test-unit: deps ## the tests that need nothing but Node
 generate: deps ## write the generated files (CRD, docs/config.md, docs/metrics.md)
 	@node tools/generate.ts
 
+.PHONY: tzdata
+tzdata: deps ## take the time zones of TZDATA=DIR, a zoneinfo folder of a newer tz database, into the product
+	@node tools/tzdata/generate.ts $(if $(TZDATA),--from $(TZDATA))
+
 .PHONY: format
 format: deps ## format all files
 	@prettier --write --log-level warn .

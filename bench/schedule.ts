@@ -3,7 +3,7 @@
  * 10,000 parsed schedules within 60 MB.
  */
 import { parseSchedule, type Schedule } from "../src/domain/schedule/index.ts";
-import { tzdbNames } from "../src/domain/schedule/zone-names.ts";
+import { tzdbNames } from "../src/domain/schedule/tz-table.ts";
 import { loadZone } from "../src/domain/schedule/zone.ts";
 
 const START = Date.UTC(2026, 0, 1);

@@ -8,6 +8,7 @@ import type { Config } from "./config.ts";
 import { createController, type Controller } from "./controller/controller.ts";
 import type { StepHook } from "./controller/ports.ts";
 import { createSkewMeter } from "./controller/skew.ts";
+import { tzdataVersion } from "./domain/schedule/index.ts";
 import {
   createEventRecorder,
   createKubeClient,
@@ -166,7 +167,12 @@ export function createOperator(o: OperatorOptions): Operator {
       const late = clock.now() - running.stats().pulseAt;
       return { ok: late < PULSE_DEAD_MS, reason: `last pulse ${Math.round(late)} ms ago` };
     });
-    log.info("taking ticks", { event: "Started", process, ...running.stats() });
+    log.info("taking ticks", {
+      event: "Started",
+      process,
+      tzdata: tzdataVersion,
+      ...running.stats(),
+    });
   }
 
   const clockReport = createClockReport(skew, health, metrics, log);

@@ -1,6 +1,7 @@
 /** The operator as a process: settings in, signals in, exit code out. */
 import { readFileSync } from "node:fs";
 import { configSecrets, loadConfig, type Config } from "./config.ts";
+import { tzdataVersion } from "./domain/schedule/index.ts";
 import { createOperator, type OperatorOptions } from "./operator.ts";
 import {
   createHealth,
@@ -50,7 +51,7 @@ async function run(config: Config, warnings: readonly string[], seams: Seams): P
     redact,
   });
   for (const warning of warnings) log.warn(warning, { event: "Config" });
-  const metrics = createMetrics({ version });
+  const metrics = createMetrics({ version, tzdata: tzdataVersion });
   // The server answers before the operator starts: no check may count as passed until it was made.
   const health = createHealth({ pending: HEALTH_CHECKS });
   await using _server = await startServer({

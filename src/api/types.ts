@@ -120,6 +120,8 @@ export interface LockedCronJobStatus {
   token?: number;
   lock?: { key?: string; holder?: string };
   decisions?: DecisionRecord[];
+  /** Release of the tz database that the times above were found with. */
+  tzdata?: string;
 }
 
 export interface LockedCronJob extends KubeObject {

@@ -82,6 +82,8 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
       ledger,
       now,
       schedule: o.schedules.of(key, owner),
+      // As with the lock: while replicas of two releases run side by side, they must not write over each other.
+      tzdata: rank > 0 ? owner.status?.tzdata : undefined,
       lock: (rank > 0 ? lockAsTold(owner) : undefined) ?? o.lockBackend(),
     });
   }

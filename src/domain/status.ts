@@ -2,7 +2,7 @@ import { ConditionType, Reason } from "../api/reasons.ts";
 import type { Condition, LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import { ticksFrom } from "./decide/index.ts";
 import { activeRuns, MAX_RUNS, type Ledger, type Run } from "./ledger.ts";
-import type { ParseScheduleResult, Schedule } from "./schedule/index.ts";
+import { tzdataVersion, type ParseScheduleResult, type Schedule } from "./schedule/index.ts";
 
 /** What the lock backend says of itself. */
 export interface LockBackend {
@@ -23,6 +23,8 @@ export function buildStatus(o: {
   schedule: ParseScheduleResult;
   ledger: Ledger | undefined;
   lock: LockBackend;
+  /** Default: this process's. */
+  tzdata?: string | undefined;
   now: number;
 }): LockedCronJobStatus {
   const { owner, ledger } = o;
@@ -36,6 +38,7 @@ export function buildStatus(o: {
     ...(ledger === undefined ? {} : history(ledger)),
     ...(next[0] === undefined ? {} : { nextScheduleTime: next[0], nextScheduleTimes: next }),
     ...lockOf(runs),
+    tzdata: o.tzdata ?? tzdataVersion,
   };
 }
 

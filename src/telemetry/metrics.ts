@@ -42,6 +42,8 @@ export interface Metrics {
 
 export interface MetricsOptions {
   version?: string;
+  /** Release of the tz database that schedules are read with. */
+  tzdata?: string;
   /** CPU, memory, garbage collection and event-loop lag of this process (`process_*`, `nodejs_*`). */
   processMetrics?: boolean;
 }
@@ -76,6 +78,11 @@ function define(registry: Registry) {
 
   return {
     buildInfo: gauge("build_info", "Always 1; the version is in the label.", ["version"]),
+    tzdataInfo: gauge(
+      "tzdata_info",
+      "Always 1; the release of the tz database is in the label. All replicas should have the same.",
+      ["version"],
+    ),
     launched: counter("ticks_launched_total", "Ticks whose Job this replica created."),
     missed: counter("ticks_missed_total", "Ticks that passed without a Job, by reason.", [
       "reason",
@@ -130,6 +137,7 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 });
   }
   m.buildInfo.set({ version: label("version", options.version ?? "unknown") }, 1);
+  m.tzdataInfo.set({ version: label("version", options.tzdata ?? "unknown") }, 1);
 
   return {
     tickLaunched({ latencySeconds, rank }) {

@@ -135,6 +135,17 @@ describe("the second", () => {
     expect(await writer.reconcile(KEY)).toEqual({ kind: "again", at: NOON + 10_000 });
   });
 
+  it("does not write over the first when it has another tz database, as in a rolling update", async () => {
+    const { world, time, writes, writerOf } = setUp({ ledger: aLedger() });
+    await writerOf(first).reconcile(KEY);
+    world.owner = { ...world.owner, status: { ...world.owner.status, tzdata: "2099z" } };
+    const behind = writerOf(second);
+    await behind.reconcile(KEY);
+    await time.pass(10_000);
+    await behind.reconcile(KEY);
+    expect(writes.map(({ by }) => by)).toEqual([first]);
+  });
+
   it("does not write over the first when it sees Redis differently, or they would go on for ever", async () => {
     const { time, writes, writerOf } = setUp();
     await writerOf(first, true).reconcile(KEY);

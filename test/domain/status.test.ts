@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LockedCronJob, LockedCronJobStatus } from "../../src/api/types.ts";
 import { MAX_RUNS, type Ledger } from "../../src/domain/ledger.ts";
-import { parseSchedule } from "../../src/domain/schedule/index.ts";
+import { parseSchedule, tzdataVersion } from "../../src/domain/schedule/index.ts";
 import { buildStatus } from "../../src/domain/status.ts";
 import {
   aDecision,
@@ -38,6 +38,10 @@ const conditionOf = (status: LockedCronJobStatus, type: string) =>
   status.conditions?.find((c) => c.type === type);
 
 describe("the times", () => {
+  it("say by which tz database they were found", () => {
+    expect(statusOf({}).tzdata).toBe(tzdataVersion);
+  });
+
   it("are those of the ledger, in whole seconds", () => {
     const ledger = aLedger({
       lastTick: NOON + HOUR,

@@ -155,9 +155,10 @@ describe("labels are bounded", () => {
 });
 
 it("tells version, event-loop lag, CPU and memory of the process", async () => {
-  const text = await createMetrics({ version: "1.2.3" }).text();
+  const text = await createMetrics({ version: "1.2.3", tzdata: "2026f" }).text();
   for (const name of [
     'lockedcron_build_info{version="1.2.3"} 1',
+    'lockedcron_tzdata_info{version="2026f"} 1',
     "nodejs_eventloop_lag_p99_seconds",
     "process_cpu_seconds_total",
     "process_resident_memory_bytes",

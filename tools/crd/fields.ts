@@ -144,6 +144,7 @@ export function statusFields(document: OpenApiDocument): Fields {
       items: { type: "string", format: "date-time" },
       "x-kubernetes-list-type": "atomic",
     },
+    tzdata: text("Release of the tz database that the next ticks were found with."),
     token: count("The newest fencing token: it grows with each run.", "int64"),
     lock: object("The lock of the run that is active.", {
       key: text("Its key in Redis."),

@@ -12,12 +12,13 @@ import {
   dateOfDay,
   dayOf,
   dayOfDate,
+  daysInMonth,
   monthOf,
   weekdayOf,
   yearOf,
 } from "./civil.ts";
 import { hasSixty, nextBit, nextSixty, type CronFields, type SixtyBits } from "./fields.ts";
-import { dayMatches } from "./wall.ts";
+import { dayMatches, datesOf } from "./wall.ts";
 import type { Zone } from "./zone.ts";
 
 /** The search gives up after the end of the fifth year after the one it starts in. */
@@ -49,13 +50,13 @@ export function walk(f: CronFields, zone: Zone, from: number): number | null {
     while (((f.months >> t.month) & 1) === 0) {
       if (!moved) setClock(zone, t, 1, 0);
       moved = true;
-      addDate(zone, t, 1, 0);
+      addMonths(zone, t, f.months);
       if (t.month === 1) continue search;
     }
     while (!dayMatches(f, t.day, t.weekday)) {
       if (!moved) setClock(zone, t, t.day, 0);
       moved = true;
-      addDay(zone, t);
+      addDays(zone, t, f);
       if (t.day === 1) continue search;
     }
     while (((f.hours >> t.hour) & 1) === 0) {
@@ -80,6 +81,37 @@ export function walk(f: CronFields, zone: Zone, from: number): number | null {
     return t.at;
   }
   return null;
+}
+
+/**
+ * Where the original adds one month after the other until one matches or the year is over: all of them at once while
+ * every reading passed over is plain, else one.
+ */
+function addMonths(zone: Zone, t: Reading, months: number): void {
+  const next = nextBit(months, t.month + 1);
+  const count = (next < 0 ? 13 : next) - t.month;
+  if (count > 1 && t.day === 1) {
+    const first = dayOfDate(t.year, t.month, 1);
+    const ahead = (dayOfDate(t.year, t.month + count, 1) - first) * SECONDS_PER_DAY;
+    if (isPlainThrough(zone, t.at, ahead)) return moveTo(zone, t, t.at + ahead);
+  }
+  addDate(zone, t, 1, 0);
+}
+
+/** The same for days, until one matches or the month is over. */
+function addDays(zone: Zone, t: Reading, f: CronFields): void {
+  const next = nextBit(datesOf(f, t.year, t.month), t.day);
+  const count = (next < 0 ? daysInMonth(t.year, t.month) : next) + 1 - t.day;
+  const ahead = count * SECONDS_PER_DAY;
+  if (count > 1 && t.hour === 0 && isPlainThrough(zone, t.at, ahead)) {
+    return moveTo(zone, t, t.at + ahead);
+  }
+  addDay(zone, t);
+}
+
+function isPlainThrough(zone: Zone, at: number, ahead: number): boolean {
+  const span = zone.spanAt(at);
+  return at >= span.cleanFrom && at + ahead < span.cleanTo;
 }
 
 /** To midnight of the next day, as far as robfig gets there. */

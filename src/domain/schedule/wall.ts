@@ -28,15 +28,20 @@ import {
 
 const NONE = -1;
 
-/** True when the fields can match at all: a field of commas alone is empty. */
+/** True when the fields can match at all: a field of commas alone is empty, and there is no February 31. */
 export function canMatch(f: CronFields): boolean {
-  return (
-    countSixty(f.seconds) > 0 &&
-    countSixty(f.minutes) > 0 &&
-    f.hours !== 0 &&
-    f.months !== 0 &&
-    (f.eitherDay ? (f.daysOfMonth | f.weekdays) !== 0 : f.daysOfMonth !== 0 && f.weekdays !== 0)
-  );
+  const time = countSixty(f.seconds) > 0 && countSixty(f.minutes) > 0 && f.hours !== 0;
+  if (!time || f.months === 0) return false;
+  const onDate = hasDate(f.months, f.daysOfMonth);
+  return f.eitherDay ? onDate || f.weekdays !== 0 : onDate && f.weekdays !== 0;
+}
+
+/** One of these days is in one of these months, at least in a leap year. */
+function hasDate(months: number, days: number): boolean {
+  for (let month = nextBit(months, 1); month >= 0; month = nextBit(months, month + 1)) {
+    if (nextBit(days, 0) < daysInMonth(2000, month) && days !== 0) return true;
+  }
+  return false;
 }
 
 /** True when only minutes and seconds are restricted. */
@@ -152,7 +157,11 @@ function nextMatchingDay(
 
 /** The days of a month that match, bit d - 1 for day d; none if the month itself does not. */
 function matchingDays(f: CronFields, year: number, month: number): number {
-  if (((f.months >> month) & 1) === 0) return 0;
+  return (f.months >> month) & 1 ? datesOf(f, year, month) : 0;
+}
+
+/** The days that match the two day fields, whatever the month, bit d - 1 for day d. */
+export function datesOf(f: CronFields, year: number, month: number): number {
   const length = daysInMonth(year, month);
   // The seven weekday bits, turned so that bit 0 is the month's first day, and repeated over the month.
   const first = weekdayOf(dayOfDate(year, month, 1));

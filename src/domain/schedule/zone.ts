@@ -1,9 +1,16 @@
 /**
- * Offsets of a time zone as a table of spans of constant offset, read from Intl once per stretch of some four years
- * and kept. Nothing here runs per tick but a comparison with the span found last.
+ * Offsets of a time zone as spans of constant offset, from the table of the tz database that the product carries.
+ * Nothing here runs per tick but a comparison with the span found last.
  */
-import { MAX_SECOND, MIN_SECOND } from "./civil.ts";
-import { tzdbSpelling } from "./zone-names.ts";
+import { SECONDS_PER_DAY, dateOfDay, dayOfDate, daysInMonth, weekdayOf, yearOf } from "./civil.ts";
+import {
+  tzdbSpelling,
+  zoneOfName,
+  zoneTable,
+  type YearlyChange,
+  type YearlyRule,
+  type ZoneTable,
+} from "./tz-table.ts";
 
 /** A stretch of constant offset; instants and lengths in seconds. */
 export interface Span {
@@ -20,204 +27,152 @@ export interface Span {
 
 export interface Zone {
   readonly name: string;
-  /** The span an instant (seconds since the epoch) is in. It may end at a seam without a change of offset. */
+  /** The span an instant (seconds since the epoch) is in. */
   spanAt(second: number): Span;
 }
 
 export type ZoneResult = { ok: true; zone: Zone } | { ok: false; message: string };
 
-interface Transition {
+interface Change {
   readonly at: number;
   readonly offset: number;
 }
 
-type OffsetAt = (second: number) => number;
+/** Years of a rule whose spans are kept per zone, two or three small objects each; in practice a handful is asked for. */
+const MAX_YEARS = 512;
 
-const DAY = 86_400;
-
-/**
- * Two changes that undo each other are at least 3.98 days apart in the whole tz database (Africa/Freetown, September
- * 1939; since 1970 6.95 days): a sample every three days meets each of them.
- */
-const SAMPLE = 3 * DAY;
-const SEGMENT = 512 * SAMPLE;
-
-/** Before 1840 every zone keeps its local mean time (the first change is Asia/Manila's, 1844). */
-const FIRST_SEGMENT = Math.floor(-4_102_444_800 / SEGMENT);
-const LAST_SEGMENT = Math.floor(MAX_SECOND / SEGMENT);
-
-/** Segments kept per zone: all from 1840 to 2200 (of a few hundred bytes each; in practice two or three are read). */
-const MAX_SEGMENTS = 96;
-
-/** A zone of the tz database that ICU leaves out. Its offset is zero ("-00": not set up). */
-const FACTORY = "Factory";
-
-const zonesByName = new Map<string, Zone>();
-const zonesByData = new Map<string, Zone>();
+/** Names of one zone share it. */
+const zones = new Map<string, Zone>();
 
 /**
  * The zone of a name, judged as Kubernetes and Go's time.LoadLocation judge it on a host with the whole tz database:
  * exact spelling; no offsets, no abbreviations, no `Local`.
  */
 export function loadZone(name: string): ZoneResult {
-  const known = zonesByName.get(name);
-  if (known !== undefined) return { ok: true, zone: known };
   const problem = nameProblem(name);
   if (problem !== undefined) return { ok: false, message: problem };
-
-  const data = name === FACTORY ? "UTC" : canonicalName(name);
-  if (data === undefined) {
-    return {
-      ok: false,
-      message: `time zone ${name} is not in the tz database of this runtime (ICU); a newer Node.js has it`,
-    };
-  }
-  let zone = zonesByData.get(data);
+  const data = zoneOfName(name) ?? name;
+  let zone = zones.get(data);
   if (zone === undefined) {
-    zone = data === "UTC" ? fixedZone(data) : zoneFrom(data, () => intlOffsets(data));
-    zonesByData.set(data, zone);
+    zone = zoneFrom(data, zoneTable(data));
+    zones.set(data, zone);
   }
-  zonesByName.set(name, zone);
   return { ok: true, zone };
 }
 
 function nameProblem(name: string): string | undefined {
+  if (zoneOfName(name) !== undefined) return undefined;
   if (name === "") return "timeZone must not be empty: leave it out for UTC";
   const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name);
   if (name.toLowerCase() === "local") {
     return `timeZone must be an explicit name of the tz database such as Europe/Berlin, not ${shown}`;
   }
   const spelling = tzdbSpelling(name);
-  if (spelling === name || (spelling === undefined && isNewerThanList(name))) return undefined;
   return spelling === undefined
     ? `unknown time zone ${shown}: not a name of the tz database such as Europe/Berlin`
     : `unknown time zone ${shown}: names are case-sensitive, did you mean ${spelling}?`;
 }
 
-/** Zones that a later tz database adds are primary names, which the runtime lists in their exact spelling. */
-function isNewerThanList(name: string): boolean {
-  return Intl.supportedValuesOf("timeZone").includes(name);
-}
-
-function canonicalName(name: string): string | undefined {
-  try {
-    return new Intl.DateTimeFormat("en-US", { timeZone: name }).resolvedOptions().timeZone;
-  } catch {
-    return undefined;
-  }
-}
-
-function fixedZone(name: string): Zone {
-  const span: Span = {
-    start: -Infinity,
-    end: Infinity,
-    offset: 0,
-    cleanFrom: -Infinity,
-    cleanTo: Infinity,
-  };
-  return { name, spanAt: () => span };
-}
-
-/**
- * `openOffsets` is called once per segment: a formatter costs 26 KB and 76 µs, so it is worth making again and not
- * worth keeping.
- */
-export function zoneFrom(name: string, openOffsets: () => OffsetAt): Zone {
-  const segments = new Map<number, Span[]>();
+export function zoneFrom(name: string, table: ZoneTable): Zone {
+  const { initial, rule } = table;
+  const changes = table.instants.map((at, i) => ({ at, offset: table.offsets[i] ?? initial }));
+  const lastListed = changes.at(-1)?.at ?? -Infinity;
+  const lastOffset = changes.at(-1)?.offset ?? initial;
+  const listed = spansOf(
+    initial,
+    rule === undefined ? changes : withFirstOf(rule, changes, lastOffset),
+  );
+  // Where a rule goes on, the last listed span ends at its first change.
+  const ruleFrom = rule === undefined ? Infinity : (listed.at(-1)?.start ?? -Infinity);
+  if (rule !== undefined) listed.pop();
+  const byYear = new Map<number, Span[]>();
   let last: Span = { start: 1, end: 0, offset: 0, cleanFrom: 0, cleanTo: 0 };
 
-  function segmentAt(index: number): Span[] {
-    let segment = segments.get(index);
-    if (segment === undefined) {
-      if (segments.size >= MAX_SEGMENTS) segments.clear();
-      segment = readSegment(index, openOffsets());
-      segments.set(index, segment);
+  function yearOfRule(rule: YearlyRule, year: number): Span[] {
+    let spans = byYear.get(year);
+    if (spans === undefined) {
+      if (byYear.size >= MAX_YEARS) byYear.clear();
+      const around = [year - 1, year, year + 1].flatMap((y) => changesIn(rule, y));
+      const later = around.filter(({ at }) => at > lastListed);
+      const before = around.findLast(({ at }) => at <= lastListed) ?? { offset: lastOffset };
+      const begin = dayOfDate(year, 1, 1) * SECONDS_PER_DAY;
+      const end = dayOfDate(year + 1, 1, 1) * SECONDS_PER_DAY;
+      spans = spansOf(before.offset, later).filter((span) => span.end > begin && span.start < end);
+      byYear.set(year, spans);
     }
-    return segment;
+    return spans;
   }
 
   return {
     name,
     spanAt(second) {
       if (second >= last.start && second < last.end) return last;
-      const index = Math.max(FIRST_SEGMENT, Math.min(LAST_SEGMENT, Math.floor(second / SEGMENT)));
-      for (const span of segmentAt(index)) {
-        if (second < span.end) {
-          last = span;
-          break;
-        }
-      }
+      last =
+        rule === undefined || second < ruleFrom
+          ? spanIn(listed, second)
+          : spanIn(
+              yearOfRule(rule, yearOf(dateOfDay(Math.floor(second / SECONDS_PER_DAY)))),
+              second,
+            );
       return last;
     },
   };
 }
 
-function readSegment(index: number, offsetAt: OffsetAt): Span[] {
-  const first = index === FIRST_SEGMENT;
-  const start = first ? -Infinity : index * SEGMENT;
-  const end = index === LAST_SEGMENT ? Infinity : (index + 1) * SEGMENT;
-  // One sample beyond each side: a change just outside makes readings just inside ambiguous too.
-  const from = index * SEGMENT - SAMPLE;
-  const initial = offsetAt(from);
-  const transitions = findTransitions(from, (index + 1) * SEGMENT + SAMPLE, offsetAt);
+/** The listed changes and the first of the rule, with which the last listed span ends. */
+function withFirstOf(rule: YearlyRule, changes: readonly Change[], offset: number): Change[] {
+  const at = changes.at(-1)?.at ?? 0;
+  const year = yearOf(dateOfDay(Math.floor(at / SECONDS_PER_DAY)));
+  const first = [year, year + 1]
+    .flatMap((y) => changesIn(rule, y))
+    .find((change) => change.at > at && change.offset !== offset);
+  return first === undefined ? [...changes] : [...changes, first];
+}
 
+/** The two changes that a rule brings in a year, in order. */
+export function changesIn(rule: YearlyRule, year: number): Change[] {
+  return rule
+    .map((change) => ({ at: instantOf(change, year), offset: change.offset }))
+    .toSorted((a, b) => a.at - b.at);
+}
+
+function instantOf(c: YearlyChange, year: number): number {
+  const first = dayOfDate(year, c.month, 1);
+  let day = 1 + ((c.weekday - weekdayOf(first) + 7) % 7) + 7 * (c.week - 1);
+  while (day > daysInMonth(year, c.month)) day -= 7;
+  return (first + day - 1) * SECONDS_PER_DAY + c.time - c.clock;
+}
+
+/** The spans that changes cut time into; the first begins, and the last ends, at no time. */
+function spansOf(initial: number, changes: readonly Change[]): Span[] {
   const spans: Span[] = [];
-  let spanStart = -Infinity;
+  let start = -Infinity;
   let offset = initial;
   let shiftBefore = 0;
-  for (const next of [...transitions, { at: Infinity, offset: NaN }]) {
-    const shiftAfter = next.at === Infinity ? 0 : Math.abs(next.offset - offset);
-    if (next.at > start && spanStart < end) {
-      spans.push({
-        start: Math.max(start, spanStart),
-        end: Math.min(end, next.at),
-        offset,
-        cleanFrom: Math.max(start, spanStart + shiftBefore),
-        cleanTo: Math.min(end, next.at - shiftAfter),
-      });
-    }
-    spanStart = next.at;
-    offset = next.offset;
+  for (const change of [...changes, { at: Infinity, offset: NaN }]) {
+    if (change.offset === offset) continue;
+    const shiftAfter = change.at === Infinity ? 0 : Math.abs(change.offset - offset);
+    spans.push({
+      start,
+      end: change.at,
+      offset,
+      cleanFrom: start + shiftBefore,
+      cleanTo: change.at - shiftAfter,
+    });
+    start = change.at;
+    offset = change.offset;
     shiftBefore = shiftAfter;
   }
   return spans;
 }
 
-function findTransitions(from: number, to: number, offsetAt: OffsetAt): Transition[] {
-  const found: Transition[] = [];
-  let offset = offsetAt(from);
-  for (let at = from; at < to; at += SAMPLE) {
-    const after = offsetAt(at + SAMPLE);
-    if (after === offset) continue;
-    found.push({ at: bisect(at, at + SAMPLE, offset, offsetAt), offset: after });
-    offset = after;
+function spanIn(spans: readonly Span[], second: number): Span {
+  let low = 0;
+  let high = spans.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (second < (spans[middle] as Span).end) high = middle;
+    else low = middle + 1;
   }
-  return found;
-}
-
-/** First second whose offset is not `before`; it is in (low, high]. */
-function bisect(low: number, high: number, before: number, offsetAt: OffsetAt): number {
-  let same = low;
-  let changed = high;
-  while (changed - same > 1) {
-    const middle = Math.floor((same + changed) / 2);
-    if (offsetAt(middle) === before) same = middle;
-    else changed = middle;
-  }
-  return changed;
-}
-
-const LONG_OFFSET = /GMT(?:([+-])(\d{2}):(\d{2})(?::(\d{2}))?)?$/;
-
-function intlOffsets(timeZone: string): OffsetAt {
-  const format = new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" });
-  return (second) => {
-    const clamped = Math.max(MIN_SECOND, Math.min(MAX_SECOND, second));
-    const text = format.format(clamped * 1000);
-    const [found, sign, hours = "0", minutes = "0", seconds = "0"] = LONG_OFFSET.exec(text) ?? [];
-    if (found === undefined)
-      throw new RangeError(`no offset of ${timeZone} in ${JSON.stringify(text)}`);
-    const size = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
-    return sign === "-" ? -size : size;
-  };
+  return spans[low] as Span;
 }

@@ -4,7 +4,7 @@ import { cronTicks } from "../../../src/domain/schedule/cron.ts";
 import { parseExpression } from "../../../src/domain/schedule/expression.ts";
 import { formatInstant, parseSchedule } from "../../../src/domain/schedule/index.ts";
 import { walk } from "../../../src/domain/schedule/walk.ts";
-import { tzdbNames } from "../../../src/domain/schedule/zone-names.ts";
+import { tzdbNames } from "../../../src/domain/schedule/tz-table.ts";
 import { loadZone, type Zone } from "../../../src/domain/schedule/zone.ts";
 import { randomCron } from "./random-cron.ts";
 
@@ -192,9 +192,10 @@ describe("near clock changes", () => {
 
 describe("zones", () => {
   it("table and Intl read the same clock, for every name at some instant", slow, () => {
+    // Intl has a database of its own, which may be older: the two agree on what was known to both.
     const names = tzdbNames().filter((name) => name !== "Factory");
     const instants = fc.sample(
-      fc.integer({ min: Date.UTC(1900, 0, 1) / 1000, max: Date.UTC(2100, 0, 1) / 1000 }),
+      fc.integer({ min: Date.UTC(1900, 0, 1) / 1000, max: Date.UTC(2026, 0, 1) / 1000 }),
       { numRuns: names.length, seed },
     );
     for (const [index, name] of names.entries()) {

@@ -86,7 +86,7 @@ const windows: readonly [timeZone: string, from: string][] = [
   ["Africa/Monrovia", "1998-12-20T00:00:00Z"],
 ];
 
-describe("against a clock read minute by minute", () => {
+describe("against a clock read minute by minute", { timeout: 60_000 }, () => {
   it.each(windows)("%s from %s: the same ticks", (timeZone, fromText) => {
     const from = Date.parse(fromText);
     const clock = readClock(timeZone, from + MINUTE, DAYS);

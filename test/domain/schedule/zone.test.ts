@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { parseSchedule } from "../../../src/domain/schedule/index.ts";
-import { tzdbNames } from "../../../src/domain/schedule/zone-names.ts";
+import {
+  decodeZone,
+  encodeZone,
+  tzdataVersion,
+  tzdbNames,
+  type ZoneTable,
+} from "../../../src/domain/schedule/tz-table.ts";
 import { loadZone, zoneFrom, type Zone } from "../../../src/domain/schedule/zone.ts";
 
 function must(name: string): Zone {
@@ -95,36 +101,71 @@ describe("the table of offsets", () => {
     expect(span.end - span.cleanTo).toBe(3600);
   });
 
-  it("is read once per stretch of years, not per question", () => {
-    let opened = 0;
-    let asked = 0;
-    const zone = zoneFrom("Test/Zone", () => {
-      opened += 1;
-      return () => {
-        asked += 1;
-        return 3600;
-      };
-    });
-    zone.spanAt(at("2026-01-01T00:00:00Z"));
-    const first = asked;
-    for (let day = 0; day < 300; day++) zone.spanAt(at("2026-01-01T00:00:00Z") + day * 86_400);
-    expect(opened).toBe(1);
-    expect(asked).toBe(first);
+  it("goes on by the rule after the last change that the data lists", () => {
+    const zone = must("America/New_York");
+    expect(transitions(zone, "2006-12-01T00:00:00Z", "2008-12-01T00:00:00Z")).toEqual([
+      ["2007-03-11T07:00:00", -14_400],
+      ["2007-11-04T06:00:00", -18_000],
+      ["2008-03-09T07:00:00", -14_400],
+      ["2008-11-02T06:00:00", -18_000],
+    ]);
+    expect(transitions(zone, "2199-12-01T00:00:00Z", "2200-12-01T00:00:00Z")).toEqual([
+      ["2200-03-09T07:00:00", -14_400],
+      ["2200-11-02T06:00:00", -18_000],
+    ]);
   });
 
-  it("keeps a bounded number of stretches, whatever it is asked", () => {
-    let opened = 0;
-    const zone = zoneFrom("Test/Zone", () => {
-      opened += 1;
-      return () => 0;
-    });
-    for (let year = 1; year <= 9999; year += 3)
-      zone.spanAt(at("0001-01-01T00:00:00Z") + year * 31_556_952);
-    const before = opened;
-    // The newest ones are still there, the oldest were dropped.
-    zone.spanAt(at("9990-01-01T00:00:00Z"));
-    expect(opened).toBe(before);
-    zone.spanAt(at("2026-01-01T00:00:00Z"));
-    expect(opened).toBe(before + 1);
+  it.each([
+    ["America/Nuuk", "2027-03-28T01:00:00", "2027-10-31T01:00:00"], // changes on the evening before, by its own clock
+    ["Africa/Cairo", "2027-04-29T22:00:00", "2027-10-28T21:00:00"], // 24:00 of a Thursday
+    ["Asia/Jerusalem", "2027-03-26T00:00:00", "2027-10-30T23:00:00"], // 26:00 of a Thursday
+    ["Europe/Dublin", "2027-03-28T01:00:00", "2027-10-31T01:00:00"], // winter time is the exception
+  ])("reads rules with odd hours: %s", (name, spring, autumn) => {
+    const found = transitions(must(name), "2027-01-01T00:00:00Z", "2028-01-01T00:00:00Z");
+    expect(found.map(([when]) => when)).toEqual([spring, autumn]);
+  });
+
+  it("is whole: spans meet, also where the list ends and the rule begins", () => {
+    for (const name of tzdbNames()) {
+      const zone = must(name);
+      for (let at = Date.UTC(1960, 0, 1) / 1000; at < Date.UTC(2045, 0, 1) / 1000;) {
+        const span = zone.spanAt(at);
+        if (span.end === Infinity) break;
+        const next = zone.spanAt(span.end);
+        expect([name, next.start]).toEqual([name, span.end]);
+        expect(next.offset).not.toBe(span.offset);
+        expect(zone.spanAt(span.end - 1)).toEqual(span);
+        at = span.end;
+      }
+    }
+  });
+
+  it("answers the same in whatever order it is asked, for years of any number", () => {
+    const table: ZoneTable = {
+      initial: 3600,
+      instants: [],
+      offsets: [],
+      rule: [
+        { month: 3, week: 5, weekday: 0, time: 7200, clock: 3600, offset: 7200 },
+        { month: 10, week: 5, weekday: 0, time: 10_800, clock: 7200, offset: 3600 },
+      ],
+    };
+    const zone = zoneFrom("Test/Zone", table);
+    const julies = Array.from({ length: 2_000 }, (_, i) => Date.UTC(2000 + i, 6, 1) / 1000);
+    for (const july of [...julies, ...julies.toReversed()]) {
+      expect(zone.spanAt(july).offset).toBe(7200);
+    }
+  });
+});
+
+describe("a line of the data", () => {
+  it("says the same after it was read and written", () => {
+    const line = "-1234 0 3600 7200|123|-xy 1 zz|3.5.0.-3600.0.3600 10.5.4.90000.3600.0";
+    expect(encodeZone(decodeZone(line))).toBe(line);
+    expect(decodeZone(line)).toMatchObject({ initial: -1234, offsets: [0, 3600, 7200] });
+  });
+
+  it("names its release", () => {
+    expect(tzdataVersion).toMatch(/^20\d\d[a-z]$/);
   });
 });
