@@ -42,6 +42,7 @@ export const Reason = {
   JobObserved: "JobObserved",
   JobFinished: "JobFinished",
   JobGone: "JobGone",
+  Replaced: "Replaced",
 
   // Why nothing was launched.
   ClockSkew: "ClockSkew",
@@ -61,12 +62,16 @@ export const Reason = {
   // Why a tick will never run.
   TooLate: "TooLate",
   Superseded: "Superseded",
+  NotCaughtUp: "NotCaughtUp",
+  CatchUpLimit: "CatchUpLimit",
+  QueueFull: "QueueFull",
 
   // Ledger upkeep.
   LedgerMissing: "LedgerMissing",
   LedgerOfNamesake: "LedgerOfNamesake",
   LedgerUnreadable: "LedgerUnreadable",
   ScheduleChanged: "ScheduleChanged",
+  Resumed: "Resumed",
   AttemptSettled: "AttemptSettled",
   FinalizerPending: "FinalizerPending",
 

@@ -42,7 +42,7 @@ export interface Condition {
   observedGeneration?: number;
 }
 
-export type ConcurrencyPolicy = "Allow" | "Forbid";
+export type ConcurrencyPolicy = "Allow" | "Forbid" | "Replace" | "Skip" | "Queue";
 
 export interface EnvVar {
   name: string;
@@ -75,6 +75,12 @@ export interface LockedCronJobSpec {
   timeZone?: string;
   startingDeadlineSeconds?: number;
   concurrencyPolicy?: ConcurrencyPolicy;
+  /** With Queue: how many ticks wait at most. */
+  queueLimit?: number;
+  /** Which of the ticks that were missed run after all; `limit` is for All. */
+  catchUp?: { policy?: "None" | "Latest" | "All"; limit?: number };
+  onResume?: "CatchUp" | "FromNow";
+  onScheduleChange?: "CatchUp" | "FromNow";
   suspend?: boolean;
   successfulJobsHistoryLimit?: number;
   failedJobsHistoryLimit?: number;

@@ -120,12 +120,12 @@ export function createJobStore(o: {
         await this.read(job.namespace, job.name);
       }
     },
-    async delete(job) {
+    async delete(job, propagationPolicy = "Background") {
       try {
         await o.client.delete(
           o.jobs,
           { namespace: job.namespace, name: job.name },
-          { preconditions: { uid: job.uid }, propagationPolicy: "Background" },
+          { preconditions: { uid: job.uid }, propagationPolicy },
         );
       } catch (error) {
         if (!hasReason(error, "NotFound", "Conflict")) throw error;

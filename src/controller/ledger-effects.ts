@@ -2,10 +2,16 @@
 import { keyOf } from "../api/names.ts";
 import { EventReason, Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
-import { MAX_COUNTED, scheduleText, ticksFrom, type Action } from "../domain/decide/index.ts";
+import {
+  MAX_COUNTED,
+  scheduleText,
+  ticksFrom,
+  type Action,
+  type Decision,
+} from "../domain/decide/index.ts";
 import type { JobView } from "../domain/job.ts";
 import { hasUnsettled, miss, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
-import { parseSchedule } from "../domain/schedule/index.ts";
+import { parseSchedule, type ParseScheduleResult } from "../domain/schedule/index.ts";
 import { casLost, entryOf, writeLedger } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
@@ -130,31 +136,80 @@ export async function rebase(
   if (owner?.metadata.uid !== ledger.owner || scheduleText(owner) !== action.schedule) {
     return againIn(c, 1_000, "our copy of the schedule is behind");
   }
-  const now = c.clock.now();
   const [expression, timeZone] = JSON.parse(ledger.schedule) as [string, string | null];
   const old = parseSchedule(expression, { timeZone: timeZone ?? undefined });
   const from = ticksFrom(ledger);
-  const last = old.ok ? old.schedule.lastFire(from, now) : null;
-  let next: Ledger = { ...ledger, schedule: action.schedule, anchor: now };
-  const count = old.ok && last !== null ? old.schedule.countFires(from, now, MAX_COUNTED) : 0;
-  if (last !== null) {
-    next = miss(
-      next,
-      last,
-      count,
-      entryOf(
-        c,
-        last,
-        "Missed",
-        Reason.ScheduleChanged,
-        "due by the old schedule when it was edited",
-      ),
-    );
+  const edited: Ledger = { ...ledger, schedule: action.schedule };
+  if (owner.spec.onScheduleChange === "CatchUp") {
+    return (await writeLedger(c, key, record, edited)) ?? decideAgain("rebased");
   }
+  const why = "due by the old schedule when it was edited";
+  const { next, count } = fromNow(c, edited, old, from, Reason.ScheduleChanged, why);
   const lost = await writeLedger(c, key, record, next);
   if (lost !== undefined) return lost;
   if (count > 0) c.observe.missed({ key, reason: Reason.ScheduleChanged, count });
   return decideAgain("rebased");
+}
+
+/** Ticks count from now on; those since `from` are recorded as missed. */
+function fromNow(
+  c: Context,
+  ledger: Ledger,
+  calendar: ParseScheduleResult,
+  from: number,
+  reason: Reason,
+  message: string,
+): { next: Ledger; count: number } {
+  const now = c.clock.now();
+  const next = { ...ledger, anchor: now };
+  const last = calendar.ok ? calendar.schedule.lastFire(from, now) : null;
+  if (!calendar.ok || last === null) return { next, count: 0 };
+  const count = calendar.schedule.countFires(from, now, MAX_COUNTED);
+  return {
+    next: miss(next, last, count, entryOf(c, last, "Missed", reason, message)),
+    count,
+  };
+}
+
+/** Marks it as suspended. */
+export async function noteSuspend(
+  c: Context,
+  key: string,
+  record: LedgerRecord,
+  ledger: Ledger,
+): Promise<StepResult> {
+  // ORDER: by a copy that is behind a resumption the mark would be set again.
+  const owner = await c.owners.read(key);
+  if (owner?.metadata.uid !== ledger.owner || owner.spec.suspend !== true) {
+    return againIn(c, 1_000, "our copy of the spec is behind");
+  }
+  return (
+    (await writeLedger(c, key, record, { ...ledger, suspended: true })) ?? decideAgain("suspended")
+  );
+}
+
+/** Takes the mark back. With onResume FromNow, what was due meanwhile is recorded and does not run. */
+export async function resumeTicks(
+  c: Context,
+  key: string,
+  record: LedgerRecord,
+  ledger: Ledger,
+  calendar: ParseScheduleResult,
+): Promise<StepResult> {
+  const owner = await c.owners.read(key);
+  if (owner?.metadata.uid !== ledger.owner || owner.spec.suspend === true) {
+    return againIn(c, 1_000, "our copy of the spec is behind");
+  }
+  const { suspended: _, ...resumed } = ledger;
+  if (owner.spec.onResume !== "FromNow") {
+    return (await writeLedger(c, key, record, resumed)) ?? decideAgain("resumed");
+  }
+  const why = "due while it was suspended, and onResume is FromNow";
+  const { next, count } = fromNow(c, resumed, calendar, ticksFrom(ledger), Reason.Suspended, why);
+  const lost = await writeLedger(c, key, record, next);
+  if (lost !== undefined) return lost;
+  if (count > 0) c.observe.missed({ key, reason: Reason.Suspended, count });
+  return decideAgain("resumed");
 }
 
 export async function recordMiss(
@@ -163,19 +218,19 @@ export async function recordMiss(
   record: LedgerRecord,
   ledger: Ledger,
   action: Of<"miss">,
-  said: { reason: Reason; message: string },
+  said: Pick<Decision, "reason" | "message" | "event">,
 ): Promise<StepResult> {
   const key = keyOf(owner.metadata.namespace, owner.metadata.name);
   const entry = entryOf(c, action.tick, "Missed", said.reason, said.message);
   const lost = await writeLedger(c, key, record, miss(ledger, action.tick, action.count, entry));
   if (lost !== undefined) return lost;
   c.observe.missed({ key, reason: said.reason, count: action.count });
-  c.events.event(
-    owner,
-    "Warning",
-    EventReason.MissSchedule,
-    `Missed scheduled time to start a job: ${new Date(action.tick).toUTCString()}`,
-  );
+  const { type, reason, message } = said.event ?? {
+    type: "Warning",
+    reason: EventReason.MissSchedule,
+    message: `Missed scheduled time to start a job: ${new Date(action.tick).toUTCString()}`,
+  };
+  c.events.event(owner, type, reason, message);
   return decideAgain("missed");
 }
 

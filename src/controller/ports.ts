@@ -49,7 +49,8 @@ export interface Jobs {
   create(job: Omit<Job, "metadata"> & { metadata: object }): Promise<JobView>;
   /** Removes our finalizer and no other; gone already is fine. */
   dropFinalizer(job: JobView): Promise<void>;
-  delete(job: JobView): Promise<void>;
+  /** `Foreground`: it stays visible, in deletion, until its pods are gone. */
+  delete(job: JobView, propagation?: "Background" | "Foreground"): Promise<void>;
   /** Linearizable: whether a pod of this Job is neither terminal nor deleted. */
   hasLivePods(namespace: string, jobUid: string): Promise<boolean>;
 }

@@ -205,6 +205,8 @@ async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> 
       return runs.recordJob(c, key, record, ledger, d);
     case "settle":
       return runs.settleAttempts(c, key, record, ledger, d);
+    case "stop":
+      return runs.stop(c, key, owner, record, ledger, d, d);
     case "lookForJob":
       return runs.lookForJob(c, key, owner, record, ledger, d);
     case "finish":
@@ -215,6 +217,12 @@ async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> 
       return runs.abandon(c, key, owner, record, ledger, d, d);
     case "rebase":
       return ledgers.rebase(c, key, record, ledger, d);
+    case "noteSuspend":
+      return ledgers.noteSuspend(c, key, record, ledger);
+    case "resume":
+      return s.schedule === undefined
+        ? decideAgain("the LockedCronJob is gone")
+        : ledgers.resumeTicks(c, key, record, ledger, s.schedule);
     case "letLedgerGo":
       return ledgers.letGo(c, key, record, ledger);
     case "launch":

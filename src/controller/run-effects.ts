@@ -3,6 +3,7 @@ import { splitKey } from "../api/names.ts";
 import { EventReason, Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import type { Action } from "../domain/decide/index.ts";
+import type { JobView } from "../domain/job.ts";
 import {
   closeRun,
   endRun,
@@ -10,6 +11,7 @@ import {
   hasUnsettled,
   recordStarted,
   settle,
+  stopRun,
   type Ledger,
   type Run,
 } from "../domain/ledger.ts";
@@ -109,12 +111,15 @@ export async function lookForJob(
   if (await c.jobs.hasLivePods(namespace, uid)) {
     return againIn(c, PODS_POLL_MS, "the job is gone, but pods of it live");
   }
-  const message = `Job ${run.jobName} was deleted before it finished`;
-  const ended = { decision: entryOf(c, run.tick, "Finished", Reason.JobGone, message) };
+  const said = run.stop ?? {
+    reason: Reason.JobGone,
+    message: `Job ${run.jobName} was deleted before it finished`,
+  };
+  const ended = { decision: entryOf(c, run.tick, "Finished", said.reason, said.message) };
   const lost = await writeLedger(c, key, record, endRun(ledger, run.runId, ended));
   if (lost !== undefined) return lost;
   release(c, owner, run);
-  if (owner !== undefined) {
+  if (owner !== undefined && run.stop === undefined) {
     c.events.event(
       owner,
       "Normal",
@@ -209,20 +214,58 @@ export async function abandon(
   return decideAgain("abandoned");
 }
 
+/**
+ * Ends a run before its time. It counts as active until no pod of it lives: the Job is deleted in the foreground, so that
+ * its end is told by the watch.
+ */
+export async function stop(
+  c: Context,
+  key: string,
+  owner: LockedCronJob | undefined,
+  record: LedgerRecord,
+  ledger: Ledger,
+  { run, job }: Of<"stop">,
+  said: { reason: Reason; message: string },
+): Promise<StepResult> {
+  // ORDER: the ledger says why before the Job goes, so that whoever finds it gone knows.
+  if (run.stop === undefined) {
+    const { reason, message } = said;
+    const lost = await writeLedger(c, key, record, stopRun(ledger, run.runId, { reason, message }));
+    if (lost !== undefined) return lost;
+  }
+  // CRASH WINDOW marked -> deleted: the mark says that it is to go, any replica deletes it.
+  return (await remove(c, owner, job, "Foreground")) ?? decideAgain("stopped");
+}
+
+async function remove(
+  c: Context,
+  owner: LockedCronJob | undefined,
+  job: JobView,
+  propagation: "Background" | "Foreground",
+): Promise<StepResult | undefined> {
+  try {
+    await c.jobs.delete(job, propagation);
+  } catch (error) {
+    const why = isKubeError(error) ? error.message : String(error);
+    if (owner !== undefined) {
+      c.events.event(owner, "Warning", EventReason.FailedDelete, `Deleted job: ${why}`);
+    }
+    return { next: "retry", error, outcome: "not deleted" };
+  }
+  if (owner !== undefined) {
+    c.events.event(owner, "Normal", EventReason.SuccessfulDelete, `Deleted job ${job.name}`);
+  }
+  return undefined;
+}
+
 export async function prune(
   c: Context,
   owner: LockedCronJob,
   { jobs }: Of<"prune">,
 ): Promise<StepResult> {
   for (const job of jobs) {
-    try {
-      await c.jobs.delete(job);
-    } catch (error) {
-      const why = isKubeError(error) ? error.message : String(error);
-      c.events.event(owner, "Warning", EventReason.FailedDelete, `Deleted job: ${why}`);
-      return { next: "retry", error, outcome: "not deleted" };
-    }
-    c.events.event(owner, "Normal", EventReason.SuccessfulDelete, `Deleted job ${job.name}`);
+    const failed = await remove(c, owner, job, "Background");
+    if (failed !== undefined) return failed;
   }
   return decideAgain("pruned");
 }

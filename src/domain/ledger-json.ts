@@ -77,6 +77,10 @@ function isRefusal(value: unknown): boolean {
   );
 }
 
+function isStop(value: unknown): boolean {
+  return isRecord(value) && typeof value.reason === "string" && typeof value.message === "string";
+}
+
 function isRun(value: unknown): boolean {
   return (
     isRecord(value) &&
@@ -86,6 +90,7 @@ function isRun(value: unknown): boolean {
       (f) => typeof value[f] === "string",
     ) &&
     (value.refusal === undefined || isRefusal(value.refusal)) &&
+    (value.stop === undefined || isStop(value.stop)) &&
     Array.isArray(value.attempts) &&
     value.attempts.length > 0 &&
     value.attempts.every(

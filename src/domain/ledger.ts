@@ -7,6 +7,8 @@
  * are, an ended run stays, so that its Job does.
  */
 
+import type { Reason } from "../api/reasons.ts";
+
 /** Version of the JSON that carries it (ledger-json.ts). */
 export const LEDGER_VERSION = 1;
 
@@ -45,6 +47,8 @@ export interface Run {
   jobUID?: string;
   /** Its Job is over and has no live pods: it excludes nothing any more, only its attempts are to be settled. */
   ended?: boolean;
+  /** Why the run is ended before its time. Set before its Job is deleted. */
+  stop?: { reason: Reason; message: string };
   /** Set when the API server refused the last attempt; the next one waits until `retryAt` (wall clock, ms). */
   refusal?: { reason: string; message: string; retryAt: number; count: number };
 }
@@ -78,6 +82,8 @@ export interface Ledger {
   lastSuccess?: number;
   lastFailure?: number;
   consecutiveFailures?: number;
+  /** It was seen suspended, and not resumed yet. */
+  suspended?: boolean;
   /** Ticks that will never run, counted since the ledger began. */
   missed: number;
 }
@@ -197,6 +203,11 @@ export function recordStarted(
       attempts: run.attempts.map((a) => (a.n === n ? { ...a, settled: true } : a)),
     };
   });
+}
+
+/** The run is to end before its time. */
+export function stopRun(ledger: Ledger, runId: string, stop: NonNullable<Run["stop"]>): Ledger {
+  return changeRun(ledger, runId, (run) => ({ ...run, stop }));
 }
 
 /** These attempts' POSTs were answered, or their processes are proven dead. */

@@ -15,7 +15,7 @@ export interface Seen {
   readonly history: readonly LedgerVersion[];
   /** resourceVersions before which versions may be missing. */
   readonly gaps: readonly number[];
-  /** uids of LockedCronJobs with policy Forbid. */
+  /** uids of LockedCronJobs whose runs exclude each other. */
   readonly forbid: ReadonlySet<string>;
 }
 
@@ -67,7 +67,7 @@ function tokensIncrease({ jobs }: Seen): string[] {
   return broken;
 }
 
-/** Policy Forbid: nothing is claimed while another run is active, and Jobs are created in the order of their ticks. */
+/** Any policy but Allow: nothing is claimed while another run is active, and Jobs are created in the order of their ticks. */
 function runsExcludeEachOther({ jobs, history, forbid, gaps }: Seen): string[] {
   const crowded = history.slice(1).flatMap((next, i) => {
     const before = history[i];

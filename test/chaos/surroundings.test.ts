@@ -5,3 +5,4 @@ import "./policies.ts";
 import "./stale.ts";
 import "./clock.ts";
 import "./refusals.ts";
+import "./concurrency.ts";

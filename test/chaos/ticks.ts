@@ -135,7 +135,7 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
   }
 
   function takeOwner(change: string, object: LockedCronJob): void {
-    if (object.spec.concurrencyPolicy === "Forbid") forbid.add(object.metadata.uid);
+    if (object.spec.concurrencyPolicy !== "Allow") forbid.add(object.metadata.uid);
     if (change === "DELETED") owners.delete(object.metadata.name);
     else owners.set(object.metadata.name, object);
   }

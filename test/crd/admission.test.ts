@@ -110,8 +110,23 @@ describe("an invalid manifest is refused, naming the field and what is wrong", (
     ],
     [
       "a policy that is not there yet",
-      (m) => (m.spec.concurrencyPolicy = "Replace"),
-      'spec.concurrencyPolicy: Unsupported value: "Replace": supported values: "Allow", "Forbid"',
+      (m) => (m.spec.concurrencyPolicy = "Often"),
+      'spec.concurrencyPolicy: Unsupported value: "Often": supported values: "Allow", "Forbid", "Queue", "Replace", "Skip"',
+    ],
+    [
+      "catchUp All with Replace",
+      (m) => Object.assign(m.spec, { concurrencyPolicy: "Replace", catchUp: { policy: "All" } }),
+      "spec.catchUp.policy: Invalid value: cannot be All with concurrencyPolicy Replace: each run would end the one before",
+    ],
+    [
+      "catchUp Latest with Queue",
+      (m) => Object.assign(m.spec, { concurrencyPolicy: "Queue", catchUp: { policy: "Latest" } }),
+      "spec.catchUp.policy: Invalid value: must be All or absent with concurrencyPolicy Queue, which runs every tick",
+    ],
+    [
+      "a queueLimit without Queue",
+      (m) => (m.spec.queueLimit = 3),
+      "spec.queueLimit: Invalid value: is for concurrencyPolicy Queue only",
     ],
     [
       "a negative deadline",

@@ -198,7 +198,10 @@ describe("nothing is launched", () => {
   check([
     [
       "while it is suspended",
-      { owner: aLockedCronJob({ suspend: true }) },
+      {
+        owner: aLockedCronJob({ suspend: true }),
+        ledger: present(aLedger({ suspended: true })),
+      },
       { do: "nothing", reason: "Suspended" },
     ],
     ["when the LockedCronJob is gone", { owner: undefined }, { do: "nothing", reason: "Deleted" }],

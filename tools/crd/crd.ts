@@ -1,6 +1,6 @@
 /** The CustomResourceDefinition, put together from the tables in `fields.ts`. */
 import { Document, isScalar, visit, type YAMLMap } from "yaml";
-import { COLUMNS, NAME_RULE, object, specFields, statusFields } from "./fields.ts";
+import { COLUMNS, NAME_RULE, object, SPEC_RULES, specFields, statusFields } from "./fields.ts";
 import type { StructuralSchema } from "./openapi.ts";
 import type { Extract } from "./source.ts";
 
@@ -50,7 +50,9 @@ function rootSchema(extract: Extract): StructuralSchema {
       apiVersion: { type: "string" },
       kind: { type: "string" },
       metadata: { type: "object", properties: { name: { type: "string" } } }, // NAME_RULE points at it
-      spec: object("What to run, and when.", specFields(extract)),
+      spec: object("What to run, and when.", specFields(extract), {
+        "x-kubernetes-validations": SPEC_RULES,
+      }),
       status: object("What was seen last. A report: nothing depends on it.", statusFields(extract)),
     },
   };

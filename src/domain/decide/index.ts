@@ -4,19 +4,17 @@
  */
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
-import { deadlineOf, decideRun, decideStrays, isClockWrong, isGone } from "./runs.ts";
-import { activeRuns, MAX_RUNS, type Ledger, type Run } from "../ledger.ts";
-import type { Schedule } from "../schedule/index.ts";
-import type { Decision, Snapshot } from "./types.ts";
+import { decideDue } from "./due.ts";
+import { decideRun, decideStrays, isClockWrong, isGone } from "./runs.ts";
+import type { Ledger } from "../ledger.ts";
+import { nothing, type Decision, type Snapshot, type Wait } from "./types.ts";
 
+export { MAX_COUNTED } from "./due.ts";
 export { isClockWrong, MAX_CLOCK_SKEW_MS } from "./runs.ts";
 export type { Action, AttemptFate, Decision, LedgerState, Snapshot } from "./types.ts";
 
 /** How often a replica whose clock is wrong looks whether it still is, ms. */
 const CLOCK_POLL_MS = 5_000;
-
-/** Missed ticks are counted up to here; beyond it the number says "at least". */
-export const MAX_COUNTED = 10_000;
 
 export function decide(s: Snapshot): Decision {
   let at = Infinity;
@@ -28,7 +26,7 @@ export function decide(s: Snapshot): Decision {
   return at === Infinity ? decision : { ...decision, at };
 }
 
-function decideNow(s: Snapshot, wait: (at: number) => void): Decision {
+function decideNow(s: Snapshot, wait: Wait): Decision {
   const ledger = s.ledger.state === "present" ? s.ledger.ledger : undefined;
   if (s.ledger.state === "newer") {
     return nothing(Reason.LedgerUnreadable, s.ledger.message);
@@ -55,7 +53,7 @@ export function clockSkewMessage(skewMs: number): string {
   return `this replica's clock is ${by} the API server's: it takes no ticks until both agree (NTP on the node)`;
 }
 
-function initLedger(s: Snapshot, wait: (at: number) => void): Decision {
+function initLedger(s: Snapshot, wait: Wait): Decision {
   // Any replica may do it; each rank gets three seconds' start on the next, which would only meet AlreadyExists.
   const created = Date.parse(s.owner?.metadata.creationTimestamp ?? "");
   const at = created + 3_000 * s.rank;
@@ -71,12 +69,7 @@ function initLedger(s: Snapshot, wait: (at: number) => void): Decision {
   };
 }
 
-function decideTick(
-  s: Snapshot,
-  owner: LockedCronJob,
-  ledger: Ledger,
-  wait: (at: number) => void,
-): Decision {
+function decideTick(s: Snapshot, owner: LockedCronJob, ledger: Ledger, wait: Wait): Decision {
   if (s.schedule === undefined || !s.schedule.ok) {
     const { reason, message } = s.schedule ?? { reason: Reason.UnparseableSchedule, message: "" };
     return invalidSchedule(s, owner, reason, message);
@@ -93,10 +86,15 @@ function decideTick(
       do: "rebase",
       schedule: scheduleText(owner),
       reason: Reason.ScheduleChanged,
-      message: "the schedule or its zone was edited: ticks count from now on",
+      message: `the schedule or its zone was edited: ${
+        owner.spec.onScheduleChange === "CatchUp"
+          ? "ticks that the new one has missed are caught up"
+          : "ticks count from now on"
+      }`,
     };
   }
-  if (owner.spec.suspend === true) return nothing(Reason.Suspended, "it is suspended");
+  const suspension = decideSuspension(s, owner, ledger);
+  if (suspension !== undefined) return suspension;
 
   const from = ticksFrom(ledger);
   const tick = schedule.lastFire(from, s.now);
@@ -107,62 +105,7 @@ function decideTick(
       ? nothing(Reason.NeverFires, "the schedule has no tick in the coming five years")
       : nothing(Reason.NotDue, `next tick at ${new Date(next).toISOString()}`);
   }
-  return decideDue(s, owner, ledger, schedule, { from, tick }, wait);
-}
-
-function decideDue(
-  s: Snapshot,
-  owner: LockedCronJob,
-  ledger: Ledger,
-  schedule: Schedule,
-  { from, tick }: { from: number; tick: number },
-  wait: (at: number) => void,
-): Decision {
-  const iso = new Date(tick).toISOString();
-  const count = schedule.countFires(from, tick, MAX_COUNTED);
-  const deadline = deadlineOf(s, tick);
-  const standByUntil = tick + s.standByMs;
-  if (s.now > deadline) {
-    if (s.now < deadline + s.standByMs) {
-      wait(deadline + s.standByMs);
-      return nothing(Reason.StandBy, "another replica records the missed tick");
-    }
-    return { do: "miss", tick, count, ...tooLate(iso, owner.spec.startingDeadlineSeconds) };
-  }
-  const [active] = activeRuns(ledger);
-  if (owner.spec.concurrencyPolicy !== "Allow" && active !== undefined) {
-    if (deadline !== Infinity) wait(deadline + 1);
-    return stillActive(active, tick, iso, s.rank);
-  }
-  if (ledger.runs.length >= MAX_RUNS) {
-    if (deadline !== Infinity) wait(deadline + 1);
-    return nothing(
-      Reason.TooManyRuns,
-      `tick ${iso} waits: ${ledger.runs.length} Jobs are active, which is the most that one LockedCronJob may have`,
-    );
-  }
-  if (s.now < standByUntil) {
-    wait(standByUntil);
-    return nothing(Reason.StandBy, `rank ${s.rank}: stands by for tick ${iso}`);
-  }
-  const late = s.now - tick > LATE_MS;
-  return {
-    do: "launch",
-    tick,
-    missed: count - 1,
-    reason: late ? Reason.CaughtUp : Reason.Due,
-    message: late ? `tick ${iso} was missed and is caught up` : `tick ${iso} is due`,
-  };
-}
-
-/** A tick that starts later than this counts as caught up in what we say about it, ms. */
-const LATE_MS = 10_000;
-
-function tooLate(iso: string, seconds = 0): Pick<Decision, "reason" | "message"> {
-  return {
-    reason: Reason.TooLate,
-    message: `tick ${iso} could not start within startingDeadlineSeconds (${seconds})`,
-  };
+  return decideDue({ s, owner, ledger, schedule, due: { from, latest: tick }, wait });
 }
 
 function invalidSchedule(
@@ -180,29 +123,18 @@ function invalidSchedule(
   };
 }
 
-function stillActive(run: Run, tick: number, iso: string, rank: number): Decision {
-  const starting = run.jobUID === undefined;
-  const message = starting
-    ? `tick ${iso} waits: Job ${run.jobName} is being created`
-    : `tick ${iso} waits: Job ${run.jobName} is still active and the policy is Forbid`;
-  return {
-    ...nothing(starting ? Reason.LaunchInProgress : Reason.JobAlreadyActive, message),
-    ...(starting || rank > 0
-      ? {}
-      : {
-          event: {
-            reason: EventReason.JobAlreadyActive,
-            type: "Normal" as const,
-            message:
-              "Not starting job because prior execution is running and concurrency policy is Forbid",
-            once: iso,
-          },
-        }),
-  };
-}
-
-function nothing(reason: Reason, message: string): Decision {
-  return { do: "nothing", reason, message };
+/** Nothing is launched while it is suspended; that it was is marked in the ledger, so that onResume can be obeyed. */
+function decideSuspension(s: Snapshot, owner: LockedCronJob, ledger: Ledger): Decision | undefined {
+  const { suspend = false, onResume = "CatchUp" } = owner.spec;
+  const marked = ledger.suspended === true;
+  if (!suspend) {
+    if (!marked) return undefined;
+    const then =
+      onResume === "FromNow" ? "ticks count from now on" : "the latest tick is caught up";
+    return { do: "resume", reason: Reason.Resumed, message: `it is resumed: ${then}` };
+  }
+  if (marked || s.rank > 0) return nothing(Reason.Suspended, "it is suspended");
+  return { do: "noteSuspend", reason: Reason.Suspended, message: "it is suspended from now on" };
 }
 
 /** Ticks at or before this are decided, or are none of ours. */

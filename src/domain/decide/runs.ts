@@ -165,6 +165,10 @@ function decideStarted(
     };
   }
   const own = job?.uid === jobUID ? job : undefined;
+  if (run.stop !== undefined && own !== undefined) {
+    const step = stopped(s, run, run.stop, own);
+    if (step !== undefined) return step;
+  }
   // ORDER: the finalizer goes only after every attempt is settled in the ledger. Until then a late POST must meet the Job.
   if (open.length > 0) {
     wait(s.now + POLL_MS);
@@ -194,6 +198,17 @@ function decideStarted(
     reason: Reason.JobFinished,
     message: `Job ${own.name} finished: ${own.outcome}`,
   };
+}
+
+/** Marked as to be ended, but its Job was not deleted: the replica that was about to has died, or was refused. */
+function stopped(
+  s: Snapshot,
+  run: Run,
+  { reason, message }: NonNullable<Run["stop"]>,
+  job: JobView,
+): Decision | undefined {
+  if (job.deleting || job.outcome !== undefined || s.rank > 0) return undefined;
+  return { do: "stop", run, job, reason, message };
 }
 
 function lookForJob(s: Snapshot, run: Run): Decision {

@@ -50,6 +50,9 @@ export type Action =
   | { do: "initLedger" }
   | { do: "rebase"; schedule: string }
   | { do: "letLedgerGo" }
+  /** The mark that it is suspended is set or taken back. */
+  | { do: "noteSuspend" }
+  | { do: "resume" }
   | { do: "launch"; tick: number; missed: number }
   | { do: "miss"; tick: number; count: number }
   | { do: "send"; run: Run; n: number }
@@ -57,6 +60,8 @@ export type Action =
   | { do: "recordStarted"; run: Run; jobUID: string; n: number }
   | { do: "settle"; run: Run; ns: number[] }
   | { do: "dropFinalizer"; job: JobView; stray: boolean }
+  /** The run is to end before its time: it is marked, then its Job is deleted. */
+  | { do: "stop"; run: Run; job: JobView }
   | { do: "lookForJob"; run: Run }
   /** Carried out only on live evidence that no pod of the Job is alive. */
   | { do: "finish"; run: Run; job: JobView }
@@ -76,3 +81,7 @@ export type Decision = Action & {
 
 /** Collects when to look again. */
 export type Wait = (at: number) => void;
+
+export function nothing(reason: Reason, message: string): Decision {
+  return { do: "nothing", reason, message };
+}
