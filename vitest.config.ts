@@ -14,6 +14,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/{api,domain,telemetry,cli,house}/**/*.test.ts", "test/**/*.unit.test.ts"],
+          // Only against hanging: a busy machine takes its time.
+          testTimeout: 120_000,
         },
       },
       {

@@ -1,6 +1,8 @@
 /** The CustomResourceDefinition, put together from the tables in `fields.ts`. */
 import { Document, isScalar, visit, type YAMLMap } from "yaml";
-import { COLUMNS, NAME_RULE, object, SPEC_RULES, specFields, statusFields } from "./fields.ts";
+import { COLUMNS, NAME_RULE, specFields, statusFields } from "./fields.ts";
+import { object } from "./object.ts";
+import { SPEC_RULES } from "./policy-fields.ts";
 import type { StructuralSchema } from "./openapi.ts";
 import type { Extract } from "./source.ts";
 

@@ -2,16 +2,14 @@
  * Everything that LockedCronJob says of itself: one table for spec, one for status, one for the columns of
  * `kubectl get`. A new field is one entry here (and its counterpart in src/api); only fields that work may stand here.
  */
-import type { OpenApiDocument, StructuralSchema, ValidationRule } from "./openapi.ts";
+import { object, type Field, type Fields } from "./object.ts";
+import type { OpenApiDocument, ValidationRule } from "./openapi.ts";
 import { structuralSchema } from "./openapi.ts";
 import { jobTemplateSchema, REPLACEMENTS } from "./job-template.ts";
 import { scheduleRules } from "./schedule-rules.ts";
+import { policyFields } from "./policy-fields.ts";
 import { OBJECT_REFERENCE } from "./source.ts";
 import { timeZoneRules } from "./time-zone-rules.ts";
-
-/** A field of an object: its schema, and whether it must be there. */
-export type Field = StructuralSchema & { mandatory?: true };
-export type Fields = Record<string, Field>;
 
 /** `lcj-1234567890`: a Job's name may have 63 characters, and eleven of them are the tick. */
 export const NAME_RULE: ValidationRule = {
@@ -19,25 +17,6 @@ export const NAME_RULE: ValidationRule = {
   message: "must be no more than 52 characters",
   fieldPath: ".metadata.name",
 };
-
-/** Combinations of fields that say two things at once. */
-export const SPEC_RULES: ValidationRule[] = [
-  {
-    rule: "!has(self.catchUp) || !has(self.catchUp.policy) || self.catchUp.policy != 'All' || self.concurrencyPolicy != 'Replace'",
-    message: "cannot be All with concurrencyPolicy Replace: each run would end the one before",
-    fieldPath: ".catchUp.policy",
-  },
-  {
-    rule: "!has(self.catchUp) || !has(self.catchUp.policy) || self.catchUp.policy == 'All' || self.concurrencyPolicy != 'Queue'",
-    message: "must be All or absent with concurrencyPolicy Queue, which runs every tick",
-    fieldPath: ".catchUp.policy",
-  },
-  {
-    rule: "!has(self.queueLimit) || self.concurrencyPolicy == 'Queue'",
-    message: "is for concurrencyPolicy Queue only",
-    fieldPath: ".queueLimit",
-  },
-];
 
 export function specFields(document: OpenApiDocument): Fields {
   return {
@@ -64,52 +43,7 @@ export function specFields(document: OpenApiDocument): Fields {
       format: "int64",
       minimum: 0,
     },
-    concurrencyPolicy: {
-      description:
-        "What happens to a tick while an earlier run is still active. Forbid (the default, unlike CronJob's Allow): " +
-        "it waits, and only the latest such tick runs. Allow: runs may overlap. Replace: the earlier run is ended, and " +
-        "the tick runs when its pods are gone. Skip: the tick does not run. Queue: it waits, and every such tick runs, in order.",
-      type: "string",
-      enum: ["Allow", "Forbid", "Queue", "Replace", "Skip"],
-      default: "Forbid",
-    },
-    queueLimit: {
-      description:
-        "With concurrencyPolicy Queue, how many ticks wait at most (100 if absent). Beyond it the oldest are recorded as missed.",
-      type: "integer",
-      format: "int32",
-      minimum: 1,
-      maximum: 1000,
-    },
-    catchUp: object("What becomes of ticks that could not start when they were due.", {
-      policy: {
-        description:
-          "Latest (if absent): only the latest of them runs. All: each runs, in order. None: none that is more than a " +
-          "minute late. What does not run is recorded as missed. With concurrencyPolicy Queue it is always All.",
-        type: "string",
-        enum: ["All", "Latest", "None"],
-      },
-      limit: {
-        description: "With All, how many run at most, the latest ones (100 if absent).",
-        type: "integer",
-        format: "int32",
-        minimum: 1,
-        maximum: 1000,
-      },
-    }),
-    onResume: {
-      description:
-        "What becomes of the ticks during a suspension. CatchUp (if absent): they count as missed, see catchUp. FromNow: they do not run.",
-      type: "string",
-      enum: ["CatchUp", "FromNow"],
-    },
-    onScheduleChange: {
-      description:
-        "From when an edited schedule or timeZone counts. FromNow (if absent): from the edit. CatchUp, as CronJob does: " +
-        "from the last tick, so that ticks which only the new schedule has had since then run too.",
-      type: "string",
-      enum: ["CatchUp", "FromNow"],
-    },
+    ...policyFields(),
     suspend: {
       description: "If true, no new runs start. Runs that are active go on.",
       type: "boolean",
@@ -280,26 +214,4 @@ function column(
   description: string,
 ): PrinterColumn {
   return { name, type, jsonPath, description };
-}
-
-/** The schema of an object with these fields. */
-export function object(
-  description: string,
-  fields: Fields,
-  more: StructuralSchema = {},
-): StructuralSchema {
-  const names = Object.keys(fields);
-  const mandatory = names.filter((name) => fields[name]!.mandatory).sort();
-  return {
-    description,
-    type: "object",
-    ...more,
-    ...(mandatory.length > 0 ? { required: mandatory } : {}),
-    properties: Object.fromEntries(
-      names.sort().map((name) => {
-        const { mandatory: _, ...schema } = fields[name]!;
-        return [name, schema];
-      }),
-    ),
-  };
 }
