@@ -9,7 +9,8 @@
 import { COMPONENT_LABEL, PROCESS_ANNOTATION, REPLICA_COMPONENT } from "../api/names.ts";
 import type { KubeObject, Lease } from "../api/types.ts";
 import type { Clock, Timers } from "../clock.ts";
-import { hash32, rankOf } from "../domain/election.ts";
+import { rankOf } from "../domain/election.ts";
+import { hash32 } from "../domain/hash.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import { REQUEST_BOUND_MS } from "./attempts.ts";
 import { microTime } from "./ledger-store.ts";

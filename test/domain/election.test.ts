@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { hash32, rankOf, standByMs } from "../../src/domain/election.ts";
+import { rankOf, standByMs } from "../../src/domain/election.ts";
+import { hash32 } from "../../src/domain/hash.ts";
 
 const REPLICAS = ["replica-0", "replica-1", "replica-2", "replica-3", "replica-4"];
 const keys = Array.from({ length: 5_000 }, (_, i) => `team/report-${i}`);

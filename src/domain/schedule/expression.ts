@@ -8,12 +8,17 @@ import { delaySeconds, parseGoDuration } from "./duration.ts";
 import { sixtyBits, type CronFields } from "./fields.ts";
 
 export type Expression =
-  { kind: "cron"; fields: CronFields } | { kind: "every"; intervalSeconds: number };
+  /** `seconds`: it has a field for them. */
+  | { kind: "cron"; fields: CronFields; seconds: boolean }
+  | { kind: "every"; intervalSeconds: number };
 
 export type ExpressionResult =
   { ok: true; expression: Expression } | { ok: false; message: string };
 
-interface Bounds {
+/** Six fields, seconds first; five; or whichever of the two it has. */
+export type SecondsField = boolean | "auto";
+
+export interface Bounds {
   readonly label: string;
   readonly min: number;
   readonly max: number;
@@ -65,9 +70,9 @@ const SPACES = /[\t-\r \u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u
 const INTEGER = /^[+-]?\d+$/;
 const MAX_INT64 = 9_223_372_036_854_775_807n;
 
-class Refused extends Error {}
+export class Refused extends Error {}
 
-export function parseExpression(text: string, withSeconds: boolean): ExpressionResult {
+export function parseExpression(text: string, withSeconds: SecondsField): ExpressionResult {
   try {
     return { ok: true, expression: read(text, withSeconds) };
   } catch (error) {
@@ -76,7 +81,7 @@ export function parseExpression(text: string, withSeconds: boolean): ExpressionR
   }
 }
 
-function read(text: string, withSeconds: boolean): Expression {
+function read(text: string, withSeconds: SecondsField): Expression {
   if (text === "") throw new Refused("schedule is empty");
   if (text.length > MAX_LENGTH) {
     throw new Refused(`schedule is longer than ${MAX_LENGTH} characters`);
@@ -86,20 +91,34 @@ function read(text: string, withSeconds: boolean): Expression {
     throw new Refused("cannot use TZ or CRON_TZ in schedule, use the timeZone field instead");
   }
   if (text.startsWith("@")) return readDescriptor(text);
-  const parts = text.split(SPACES).filter((part) => part !== "");
-  const layout = withSeconds ? WITH_SECONDS : STANDARD;
+  const parts = splitFields(text);
+  const layout = layoutOf(parts, withSeconds);
   if (parts.length !== layout.length) {
     const names = layout.map((bounds) => bounds.label).join(", ");
+    const also = withSeconds === "auto" ? ", or six with the second first" : "";
     throw new Refused(
-      `expected exactly ${layout.length} fields (${names}), found ${parts.length}: ${quote(text)}`,
+      `expected exactly ${layout.length} fields (${names})${also}, found ${parts.length}: ${quote(text)}`,
     );
   }
-  return { kind: "cron", fields: readFields(parts, withSeconds) };
+  const seconds = layout === WITH_SECONDS;
+  return { kind: "cron", fields: readFields(parts, seconds), seconds };
+}
+
+export function splitFields(text: string): string[] {
+  return text.split(SPACES).filter((part) => part !== "");
+}
+
+/** What the fields of an expression are. */
+export function layoutOf(parts: readonly string[], withSeconds: SecondsField): readonly Bounds[] {
+  const six = withSeconds === "auto" ? parts.length === WITH_SECONDS.length : withSeconds;
+  return six ? WITH_SECONDS : STANDARD;
 }
 
 function readDescriptor(text: string): Expression {
   const macro = MACROS.get(text);
-  if (macro !== undefined) return { kind: "cron", fields: readFields(macro.split(" "), false) };
+  if (macro !== undefined) {
+    return { kind: "cron", fields: readFields(macro.split(" "), false), seconds: false };
+  }
   if (!text.startsWith(EVERY)) {
     throw new Refused(
       `unrecognized descriptor ${quote(text)} (known: ${[...MACROS.keys()].join(", ")}, @every <duration>)`,
@@ -180,13 +199,13 @@ function readRange(range: string, bounds: Bounds, values: Set<number>): boolean 
   return star && step === 1;
 }
 
-function readNumberOrName(text: string, range: string, bounds: Bounds): number {
+export function readNumberOrName(text: string, range: string, bounds: Bounds): number {
   // U+0130 is the one letter whose simple lower case, which Go uses, is plain ASCII and JavaScript's is not.
   const index = bounds.names.indexOf(text.replaceAll("\u0130", "i").toLowerCase());
   return index >= 0 ? index + bounds.min : readNumber(text, range, bounds);
 }
 
-function readNumber(text: string, range: string, bounds: Bounds): number {
+export function readNumber(text: string, range: string, bounds: Bounds): number {
   if (!INTEGER.test(text)) throw refusal(`${quote(text)} is not a number`, range, bounds);
   const value = BigInt(text);
   if (value > MAX_INT64) throw refusal(`${quote(text)} is too large`, range, bounds);
@@ -194,7 +213,7 @@ function readNumber(text: string, range: string, bounds: Bounds): number {
   return Number(value);
 }
 
-function refusal(what: string, range: string, bounds: Bounds): Refused {
+export function refusal(what: string, range: string, bounds: Bounds): Refused {
   const where = `${bounds.label} (${bounds.min}-${bounds.max})`;
   return new Refused(`${what} in ${where}: ${quote(range)}`);
 }

@@ -1,10 +1,20 @@
-/** The calendar: when a schedule fires. Pure, exactly robfig/cron v3 as Kubernetes uses it (docs/adr/0003-calendar.md). */
+/**
+ * The calendar: when a schedule fires. Pure; unless it is told otherwise exactly robfig/cron v3 as Kubernetes uses it
+ * (docs/adr/0003-calendar.md).
+ */
+export { describeClockChange, type ClockChange } from "./clock-changes.ts";
+export {
+  DST_POLICIES,
+  type DstPolicy,
+  type ReadOptions,
+  type ScheduleErrorReason,
+} from "./member.ts";
 export { formatInstant, parseInstant } from "./rfc3339.ts";
-export { tzdataVersion } from "./tz-table.ts";
 export {
   parseSchedule,
   type ParseScheduleResult,
+  type ResolvedSchedule,
   type Schedule,
-  type ScheduleErrorReason,
-  type ScheduleOptions,
 } from "./schedule.ts";
+export { parseSpec, specOfText, specText, type ScheduleSpec } from "./spec.ts";
+export { tzdataVersion } from "./tz-table.ts";

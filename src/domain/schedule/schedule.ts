@@ -1,22 +1,29 @@
 import { MAX_SECOND, MIN_SECOND } from "./civil.ts";
-import { cronTicks, type TickSource } from "./cron.ts";
-import { everyTicks } from "./every.ts";
-import { parseExpression, type Expression } from "./expression.ts";
+import { clockChangesOf, type ClockChange } from "./clock-changes.ts";
+import { unionOf, withinWindow } from "./combine.ts";
+import type { TickSource } from "./cron.ts";
+import { delayWithin } from "./jitter.ts";
+import { readMember, type Member, type ReadOptions, type ScheduleErrorReason } from "./member.ts";
 import { formatInstant } from "./rfc3339.ts";
-import { loadZone, type Zone } from "./zone.ts";
-
-/** The event reasons the native CronJob controller gives for the same mistakes. */
-export type ScheduleErrorReason = "UnparseableSchedule" | "UnknownTimeZone";
-
-export interface ScheduleOptions {
-  /** A name of the tz database in its exact spelling; left out, UTC. */
-  timeZone?: string | undefined;
-  /** Six fields, seconds first. Default: five. */
-  seconds?: boolean | undefined;
-}
 
 export type ParseScheduleResult =
   { ok: true; schedule: Schedule } | { ok: false; reason: ScheduleErrorReason; message: string };
+
+/** A schedule as it is carried out. */
+export interface ResolvedSchedule {
+  schedule: string;
+  timeZone: string;
+}
+
+/** What holds for all expressions of a schedule together. */
+export interface ScheduleLimits {
+  /** Ticks before and after are none; wall clock, ms. */
+  notBefore?: number | undefined;
+  notAfter?: number | undefined;
+  /** A tick is due at most this much later; with `seed` and the tick, the same on every replica. */
+  jitterSeconds?: number | undefined;
+  seed?: string | undefined;
+}
 
 /**
  * When to run. Instants are wall-clock milliseconds since the epoch, from year 1 to 9999; ticks are whole seconds.
@@ -28,10 +35,9 @@ export type ParseScheduleResult =
  * restart starts from a recorded instant (the last tick, or the anchor set at creation), never from now.
  */
 export interface Schedule {
-  readonly expression: string;
-  /** As given; "UTC" when none was. */
-  readonly timeZone: string;
-  /** The interval of `@every` in seconds, at least 1; null for a cron expression. */
+  /** What it is made of, with numbers for each `H`. */
+  readonly resolved: readonly ResolvedSchedule[];
+  /** The interval of `@every` in seconds, at least 1; null for cron expressions. */
   readonly intervalSeconds: number | null;
   /** Two ticks may share a minute, so a Job's name must count seconds. True for each six-field expression. */
   readonly subMinute: boolean;
@@ -54,6 +60,12 @@ export interface Schedule {
   lastFire(fromMs: number, toMs: number): number | null;
   /** Number of ticks in (fromMs, toMs] of the same chain; stops at `limit`. */
   countFires(fromMs: number, toMs: number, limit?: number): number;
+  /** When a tick is due: the tick itself, or up to `jitterSeconds` after it and before the next one. */
+  dueAt(tickMs: number): number;
+  /** Last tick in (fromMs, nowMs] of the same chain that is due by `nowMs`, or null. */
+  lastDue(fromMs: number, nowMs: number): number | null;
+  /** What the changes of clocks in the year after an instant do to its ticks: those only that do something. */
+  clockChanges(nowMs: number): readonly ClockChange[];
   /**
    * RFC 3339 time of a tick with the zone's offset, as in the annotation
    * `batch.kubernetes.io/cronjob-scheduled-timestamp`.
@@ -63,44 +75,81 @@ export interface Schedule {
 
 /** 2200-01-01: ranges end here, so that a nonsensical `to` does not cost the zone tables of 7,800 years. */
 const LAST_RANGE_SECOND = 7_258_118_400;
+const YEAR = 366 * 86_400;
+/** What the changes of clocks do is looked up again after so long, or when one has passed; seconds. */
+const CLOCK_CHANGES_KEPT = 30 * 86_400;
 
-/** Reads a schedule as Kubernetes does: robfig/cron's ParseStandard, no zone inside the expression, explicit zone names. */
-export function parseSchedule(
-  expression: string,
-  options: ScheduleOptions = {},
-): ParseScheduleResult {
-  const { timeZone = "UTC", seconds = false } = options;
-  // The zone first, as the native controller checks it.
-  const zone = loadZone(timeZone);
-  if (!zone.ok) return { ok: false, reason: "UnknownTimeZone", message: zone.message };
-  const parsed = parseExpression(expression, seconds);
-  if (!parsed.ok) return { ok: false, reason: "UnparseableSchedule", message: parsed.message };
+/**
+ * Reads one expression as Kubernetes does: robfig/cron's ParseStandard, no zone inside the expression, explicit zone
+ * names.
+ */
+export function parseSchedule(expression: string, options: ReadOptions = {}): ParseScheduleResult {
+  const read = readMember(expression, options);
+  return read.ok ? { ok: true, schedule: scheduleOf([read.member], { seed: options.seed }) } : read;
+}
+
+/** Puts expressions together; several of them must not have an `@every` among them (spec.ts refuses it). */
+export function scheduleOf(members: readonly Member[], limits: ScheduleLimits): Schedule {
+  const [only] = members;
+  const intervalSeconds = (members.length === 1 ? only?.intervalSeconds : undefined) ?? null;
+  const sources = members.map((member) => member.ticks);
+  const all = sources.length === 1 && only !== undefined ? only.ticks : unionOf(sources);
+  const begin = Math.ceil((limits.notBefore ?? -Infinity) / 1000);
+  const end = Math.floor((limits.notAfter ?? Infinity) / 1000);
+  const always = begin === -Infinity && end === Infinity;
+  const ticks = always ? all : withinWindow(all, begin, end, intervalSeconds !== null);
+  const onMs = onMilliseconds(ticks);
+  const { jitterSeconds = 0, seed = "" } = limits;
+
+  function dueAt(tickMs: number): number {
+    if (jitterSeconds === 0) return tickMs;
+    const next = onMs.next(tickMs) ?? Infinity;
+    return tickMs + 1000 * delayWithin(jitterSeconds, (next - tickMs) / 1000, seed, tickMs / 1000);
+  }
+
   return {
-    ok: true,
-    schedule: createSchedule(expression, timeZone, seconds, parsed.expression, zone.zone),
+    resolved: members.map(({ resolved, timeZone }) => ({ schedule: resolved, timeZone })),
+    intervalSeconds,
+    subMinute: members.some((member) => member.subMinute),
+    ...onMs,
+    dueAt,
+    lastDue(fromMs, nowMs) {
+      const last = onMs.lastFire(fromMs, nowMs);
+      if (last === null || dueAt(last) <= nowMs) return last;
+      // The one before it is due: no tick is delayed past the next one.
+      return onMs.lastFire(fromMs, last - 1);
+    },
+    clockChanges: rememberedChanges(members, begin, end),
+    timestamp(tickMs) {
+      const second = Math.floor(tickMs / 1000);
+      if (!inRange(second)) return formatInstant(tickMs);
+      const own = members.find(({ ticks }) => ticks.firstFrom(second) === second) ?? only;
+      return formatInstant(tickMs, own?.zone.spanAt(second).offset);
+    },
   };
 }
 
-function createSchedule(
-  text: string,
-  timeZone: string,
-  seconds: boolean,
-  expression: Expression,
-  zone: Zone,
-): Schedule {
-  const every = expression.kind === "every";
-  const intervalSeconds = every ? expression.intervalSeconds : null;
-  const ticks = every ? everyTicks(expression.intervalSeconds) : cronTicks(expression.fields, zone);
-  return {
-    expression: text,
-    timeZone,
-    intervalSeconds,
-    subMinute: intervalSeconds === null ? seconds && !text.startsWith("@") : intervalSeconds < 60,
-    ...onMilliseconds(ticks),
-    timestamp(tickMs) {
-      const second = Math.floor(tickMs / 1000);
-      return formatInstant(tickMs, inRange(second) ? zone.spanAt(second).offset : 0);
-    },
+/** The status asks each time that something happens; the answer changes a few times a year. */
+function rememberedChanges(
+  members: readonly Member[],
+  begin: number,
+  end: number,
+): (nowMs: number) => readonly ClockChange[] {
+  let from = 0;
+  let until = -Infinity;
+  let known: readonly ClockChange[] = [];
+  return (nowMs) => {
+    const now = Math.floor(nowMs / 1000);
+    if (!inRange(now)) return [];
+    if (now < from || now >= until) {
+      known = clockChangesOf(members, Math.max(now, begin), Math.min(now + YEAR, end));
+      from = now;
+      until = Math.min(
+        now + CLOCK_CHANGES_KEPT,
+        ...members.map(({ zone }) => zone.spanAt(now).end),
+      );
+    }
+    return known;
   };
 }
 

@@ -27,6 +27,7 @@ import {
 } from "./fields.ts";
 
 const NONE = -1;
+const ALL_HOURS = 0xff_ffff;
 
 /** True when the fields can match at all: a field of commas alone is empty, and there is no February 31. */
 export function canMatch(f: CronFields): boolean {
@@ -44,10 +45,15 @@ function hasDate(months: number, days: number): boolean {
   return false;
 }
 
+/** True when the hour is not restricted. */
+export function matchesAllHours(f: CronFields): boolean {
+  return f.hours === ALL_HOURS;
+}
+
 /** True when only minutes and seconds are restricted. */
 export function matchesEveryHour(f: CronFields): boolean {
   return (
-    f.hours === 0xff_ffff &&
+    matchesAllHours(f) &&
     f.months === 0x1ffe &&
     f.daysOfMonth === 0x7fff_ffff &&
     f.weekdays === 0x7f

@@ -90,7 +90,10 @@ describe("whatever it is given", () => {
         fc.boolean(),
         (expression, timeZone, seconds) => {
           const parsed = parseSchedule(expression, { timeZone, seconds });
-          if (parsed.ok) expect(parsed.schedule.expression).toBe(expression);
+          if (parsed.ok)
+            expect(parsed.schedule.resolved).toEqual([
+              { schedule: expression, timeZone: timeZone ?? "UTC" },
+            ]);
           else expect(parsed.message.length).toBeGreaterThan(10);
         },
       ),

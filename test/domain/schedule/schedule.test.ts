@@ -37,7 +37,10 @@ describe("what a schedule says of itself", () => {
     ["@every -1h", false, { subMinute: true, intervalSeconds: 1 }],
   ])("%s (seconds field: %s)", (expression, seconds, facts) => {
     const schedule = must(expression, undefined, seconds);
-    expect(schedule).toMatchObject({ expression, timeZone: "UTC", ...facts });
+    expect(schedule).toMatchObject({
+      resolved: [{ schedule: expression, timeZone: "UTC" }],
+      ...facts,
+    });
   });
 
   it.each([
