@@ -26,7 +26,7 @@ const BUSYBOX_TAGS = [
 export const PAUSE_IMAGE = "localhost/lockedcron-test/pause:1";
 export const COREDNS_IMAGE = "localhost/lockedcron-test/coredns:1";
 
-interface ImageRecipe {
+export interface ImageRecipe {
   readonly name: string;
   readonly tags: readonly string[];
   readonly entrypoint: readonly string[];
@@ -87,7 +87,8 @@ async function writeImage(recipe: ImageRecipe, file: string): Promise<void> {
   }
 }
 
-async function ensureImage(recipe: ImageRecipe): Promise<string> {
+/** The archive of an image, from the cache or made anew. */
+export async function ensureImage(recipe: ImageRecipe): Promise<string> {
   const { name, tags, entrypoint, command, user, inputs } = recipe;
   const key = sha256(JSON.stringify([tags, entrypoint, command, user, inputs])).slice(0, 12);
   const file = join(cacheDir(), "images", `${name}-${key}.tar`);
@@ -105,14 +106,14 @@ async function ensureImage(recipe: ImageRecipe): Promise<string> {
   return file;
 }
 
-async function addBinary(root: string, from: string, to: string): Promise<void> {
+export async function addBinary(root: string, from: string, to: string): Promise<void> {
   await mkdir(join(root, to, ".."), { recursive: true });
   await copyFile(from, join(root, to));
   await chmod(join(root, to), 0o755);
 }
 
 /** A root file system with busybox and all its commands. */
-async function fillBusybox(root: string, busybox: string): Promise<void> {
+export async function fillBusybox(root: string, busybox: string): Promise<void> {
   await addBinary(root, busybox, "bin/busybox");
   const applets = (await run(busybox, ["--list"])).trim().split("\n");
   const commands = applets.filter((applet) => applet !== "busybox");
