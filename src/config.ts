@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { hostname as systemHostname } from "node:os";
 import { readArguments, readVariables } from "./config/arguments.ts";
 import type { ConfigProblem, Given } from "./config/arguments.ts";
-import type { BindAddress, Option, Parsed } from "./config/option.ts";
-import { FIELDS, OPTIONS } from "./config/options.ts";
+import { flagOf, type BindAddress, type Option, type Parsed } from "./config/option.ts";
+import { FIELDS, OPTIONS, type LOCK_BACKENDS } from "./config/options.ts";
 import type { Field, Values } from "./config/options.ts";
-import { REDIS_REQUIRED } from "./config/redis.ts";
+import { REDIS_REQUIRED, REDIS_UNUSED } from "./config/redis.ts";
 import type { RedisNode } from "./config/redis.ts";
 import { usage } from "./config/usage.ts";
 import type { LogFormat, LogLevel } from "./telemetry/index.ts";
@@ -15,8 +15,13 @@ export { usage };
 
 /** The settings of the operator, checked. docs/config.md says what each is for. */
 export interface Config {
-  /** One node or at least three, all different. */
+  lockBackend: (typeof LOCK_BACKENDS)[number];
+  /** One node or at least three, all different; none when the backend is not Redis. */
   redis: readonly RedisNode[];
+  /** PEM files for rediss://; the last two go together. */
+  redisCaFile?: string;
+  redisCertFile?: string;
+  redisKeyFile?: string;
   kubeconfig?: string;
   context?: string;
   kubeTimeoutMs: number;
@@ -88,14 +93,18 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   const from = { env, readFile, hostname };
   const values = parseAll(given, problems);
   checkPasswordFile(values, given, from, problems);
-  checkKubeconfig(values, given, from, problems);
+  for (const field of READABLE) checkReadable(field, values, given, from, problems);
+  checkKeyPair(values, given, problems);
   const replica = values.replica ?? defaultReplica(from, problems);
 
-  const { redis } = values;
-  if (redis === undefined && given.redis === undefined) {
+  const needsRedis = values.lockBackend === "redis";
+  if (needsRedis && given.redis === undefined) {
     problems.push({ field: "--redis", message: REDIS_REQUIRED });
+  } else if (!needsRedis && given.redis !== undefined) {
+    problems.push({ field: given.redis.source, message: REDIS_UNUSED });
   }
-  if (problems.length > 0 || redis === undefined) {
+  const { redis = [] } = values;
+  if (problems.length > 0) {
     return { kind: "invalid", problems, text: describe(problems) };
   }
   const { redisUsername, redisPassword, redisPasswordFile, ...rest } = values;
@@ -181,20 +190,42 @@ function checkPasswordFile(
   }
 }
 
-function checkKubeconfig(
-  { kubeconfig }: Values,
+/** Files that are read later, with what each is to be. */
+const READABLE = ["kubeconfig", "redisCaFile", "redisCertFile", "redisKeyFile"] as const;
+
+function checkReadable(
+  name: (typeof READABLE)[number],
+  values: Values,
   given: Partial<Record<Field, Given>>,
   { readFile }: Surroundings,
   problems: ConfigProblem[],
 ): void {
-  if (kubeconfig === undefined) return;
+  const path = values[name];
+  if (path === undefined) return;
   try {
-    readFile(kubeconfig);
+    readFile(path);
   } catch (error) {
-    const field = given.kubeconfig?.source ?? "--kubeconfig";
-    const message = `can not be read (${reasonOf(error)}); give the path of a kubeconfig`;
-    problems.push({ field, value: kubeconfig, message });
+    const what = name === "kubeconfig" ? "kubeconfig" : "PEM file";
+    problems.push({
+      field: given[name]?.source ?? flagOf(name),
+      value: path,
+      message: `can not be read (${reasonOf(error)}); give the path of a ${what}`,
+    });
   }
+}
+
+function checkKeyPair(
+  { redisCertFile, redisKeyFile }: Values,
+  given: Partial<Record<Field, Given>>,
+  problems: ConfigProblem[],
+): void {
+  if ((redisCertFile === undefined) === (redisKeyFile === undefined)) return;
+  const [there, missing] =
+    redisKeyFile === undefined
+      ? (["redisCertFile", "redisKeyFile"] as const)
+      : (["redisKeyFile", "redisCertFile"] as const);
+  const message = `needs ${flagOf(missing)} beside it`;
+  problems.push({ field: given[there]?.source ?? flagOf(there), message });
 }
 
 function defaultReplica({ env, hostname }: Surroundings, problems: ConfigProblem[]): string {

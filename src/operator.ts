@@ -17,8 +17,7 @@ import {
   namespaces,
   type KubeClient,
 } from "./kube/index.ts";
-import { describeHealth, type LockHealth } from "./lock/index.ts";
-import { backendOf, createLock, locksOf } from "./operator/locks.ts";
+import { createBackend } from "./operator/backend.ts";
 import {
   createClockReport,
   createObserver,
@@ -83,34 +82,14 @@ export function createOperator(o: OperatorOptions): Operator {
     instance: config.replica,
     onDropped: (reason, message) => log.warn("event not written", { reason, dropped: message }),
   });
-  const lock = createLock(config, log, metrics);
+  const backend = createBackend(config, { log, metrics, health });
   const troubles = createTroubles(health);
   let controller: Controller | undefined;
   let gauges: NodeJS.Timeout | undefined;
 
-  let lockSaid = "";
-  function onLockHealth(state: LockHealth): void {
-    health.set("redis-quorum", { ok: state.quorum, reason: describeHealth(state) });
-    for (const node of state.nodes) {
-      metrics.redisNodeUp({ node: node.node, up: node.state === "up" });
-    }
-    const summary = [
-      state.quorum,
-      ...state.nodes.map((n) => `${n.state} ${n.reason ?? ""}`),
-    ].join();
-    // While a node is being connected to there is nothing to report: it is up or down in a moment.
-    if (summary === lockSaid || state.nodes.some((n) => n.state === "connecting")) return;
-    lockSaid = summary;
-    const fields = { event: "RedisHealth", reason: describeHealth(state) };
-    if (state.quorum) log.info("Redis majority reachable", fields);
-    else log.warn("no Redis majority", { ...fields, next: "lock.onQuorumLoss decides each tick" });
-    controller?.lockBackendChanged();
-  }
-
   async function start(signal: AbortSignal): Promise<void> {
-    const unsubscribe = lock.onHealth(onLockHealth);
+    const unsubscribe = backend.report(() => controller?.lockBackendChanged());
     signal.addEventListener("abort", unsubscribe, { once: true });
-    onLockHealth(lock.health());
     const cluster = config.clusterId ?? (await clusterId(client, troubles, log, signal));
     controller = createController({
       client,
@@ -118,8 +97,8 @@ export function createOperator(o: OperatorOptions): Operator {
       timers,
       events,
       process,
-      locks: locksOf(lock),
-      lockBackend: () => backendOf(lock.health()),
+      locks: backend.locks,
+      lockBackend: backend.state,
       observe: createObserver(log, metrics, troubles),
       random: Math.random,
       clockSkewMs: skew.skewMs,
@@ -196,7 +175,7 @@ export function createOperator(o: OperatorOptions): Operator {
     const left = (await controller?.stop(graceMs)) ?? { unfinished: [] };
     await events.flush(2_000);
     await events[Symbol.asyncDispose]();
-    await lock.close();
+    await backend.close();
     await client[Symbol.asyncDispose]();
     const handedOver = left.unfinished.length;
     log.info("stopped", { event: "Stopped", handedOver });

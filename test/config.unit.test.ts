@@ -32,6 +32,7 @@ function problemsOf(world: World): ConfigProblem[] {
 describe("defaults", () => {
   it("need nothing but the Redis nodes", () => {
     expect(configOf({ argv: ["--redis", THREE] })).toEqual({
+      lockBackend: "redis",
       redis: [
         { name: "0/a:6379", url: "redis://a:6379" },
         { name: "1/b:6379", url: "redis://b:6379" },
@@ -89,11 +90,19 @@ describe("sources", () => {
       TEXT: "prefix:",
       "[HOST]:PORT": "[::1]:9090",
     };
+    const pair = (name: string) => ({ LOCKEDCRON_REDIS: THREE, [name]: "/etc/f" });
+    /** What some settings need beside them. */
+    const together: Partial<Record<string, Record<string, string>>> = {
+      "--redis": {},
+      "--lock-backend": {},
+      "--redis-cert-file": pair("LOCKEDCRON_REDIS_KEY_FILE"),
+      "--redis-key-file": pair("LOCKEDCRON_REDIS_CERT_FILE"),
+    };
     for (const { flag, variable, placeholder } of optionRows()) {
       if (flag === undefined) continue;
       const value = samples[placeholder] ?? placeholder.split("|").at(-1) ?? "";
       const files = { "/etc/f": "x" };
-      const common = flag === "--redis" ? {} : { LOCKEDCRON_REDIS: THREE };
+      const common = together[flag] ?? { LOCKEDCRON_REDIS: THREE };
       const byFlag = load({ argv: [flag, value], env: common, files });
       const byVariable = load({ env: { ...common, [variable]: value }, files });
       const byNeither = load({ env: common });
@@ -212,6 +221,26 @@ describe("Redis nodes", () => {
   it("are required", () => {
     expect(problemsOf({})).toMatchObject([
       { field: "--redis", message: expect.stringContaining("is required; write e.g. redis://") },
+    ]);
+  });
+
+  it("are not for a backend that uses none", () => {
+    const argv = ["--lock-backend=kubernetes"];
+    expect(configOf({ argv })).toMatchObject({ lockBackend: "kubernetes", redis: [] });
+    expect(problemsOf({ argv, env: { LOCKEDCRON_REDIS: THREE } })).toMatchObject([
+      { field: "LOCKEDCRON_REDIS", message: expect.stringContaining("uses no Redis") as string },
+    ]);
+  });
+
+  it("a client certificate goes with its key, and files must be there", () => {
+    const argv = ["--redis", THREE, "--redis-cert-file=/c", "--redis-ca-file=/absent"];
+    expect(problemsOf({ argv, files: { "/c": "x" } })).toEqual([
+      {
+        field: "--redis-ca-file",
+        value: "/absent",
+        message: expect.stringContaining("give the path of a PEM file") as string,
+      },
+      { field: "--redis-cert-file", message: "needs --redis-key-file beside it" },
     ]);
   });
 });

@@ -2,6 +2,7 @@
  * `lockedcron release-finalizers`: what the operator would do in its own time, done at once when it goes for good. Without
  * it a Job whose launch was not complete could not be deleted, nor its namespace.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   COMPONENT_LABEL,
   LAUNCH_FINALIZER,
@@ -29,17 +30,22 @@ const USAGE = `Usage: lockedcron release-finalizers [options]
 Takes the finalizer ${LAUNCH_FINALIZER} off every Job and ledger that bears it, so that nothing waits for an operator that
 is gone. Run it after the last replica has ended: while one runs, the finalizer keeps ticks from running twice.
 
-  --namespace NAME   only in this namespace (default: in all)
-  --kubeconfig FILE  credentials (default: KUBECONFIG, ~/.kube/config, the service account of the pod)
-  --context NAME     context of the kubeconfig (default: its current one)
-  --force            although a replica seems to run
-  --dry-run          only say what would be released
-  -h, --help         this text
+  --namespace NAME,...       only in these namespaces (default: in all)
+  --operator-namespace NAME  where the replicas keep their Leases (default: looked for in all); those that have run out
+                             are deleted there
+  --wait-seconds N           how long to wait for the last replica to end (default: 0)
+  --kubeconfig FILE          credentials (default: KUBECONFIG, ~/.kube/config, the service account of the pod)
+  --context NAME             context of the kubeconfig (default: its current one)
+  --force                    although a replica seems to run
+  --dry-run                  only say what would be released
+  -h, --help                 this text
 
 Exit code: 0, 1 when something could not be released or a replica runs, 2 for a wrong call.
 `;
 
 const leases = resourceType<Lease>("coordination.k8s.io/v1", "Lease", "leases");
+/** How often to look whether the last replica has ended, ms. */
+const LOOK_MS = 1_000;
 /** Somebody else may write a ledger between our look and our write. */
 const MAX_TRIES = 5;
 
@@ -47,6 +53,8 @@ export const releaseFinalizers: Command = {
   async run(argv, io) {
     const { values, positionals, problems } = readFlags(argv, {
       namespace: { type: "string" },
+      "operator-namespace": { type: "string" },
+      "wait-seconds": { type: "string" },
       kubeconfig: { type: "string" },
       context: { type: "string" },
       force: { type: "boolean" },
@@ -57,16 +65,22 @@ export const releaseFinalizers: Command = {
       return 0;
     }
     for (const word of positionals) problems.push(`${quote(word)}: belongs to no flag`);
-    if (problems.length > 0) return misuse(io, "release-finalizers", problems);
     const text = (name: string): string | undefined =>
       typeof values[name] === "string" ? values[name] : undefined;
+    const wait = text("wait-seconds") ?? "0";
+    if (!/^\d{1,4}$/.test(wait)) {
+      problems.push(`--wait-seconds: ${quote(wait)} is not a whole number from 0 to 9999`);
+    }
+    if (problems.length > 0) return misuse(io, "release-finalizers", problems);
     await using client = createKubeClient({
       config: () => loadKubeConfig({ file: text("kubeconfig"), context: text("context") }),
       userAgent: "lockedcron-cli",
     });
     try {
       return await release(client, io, {
-        namespace: text("namespace"),
+        namespaces: text("namespace")?.split(",") ?? [undefined],
+        operatorNamespace: text("operator-namespace"),
+        waitMs: Number(wait) * 1000,
         force: values["force"] === true,
         dryRun: values["dry-run"] === true,
       });
@@ -78,13 +92,22 @@ export const releaseFinalizers: Command = {
 };
 
 interface Choices {
-  namespace: string | undefined;
+  /** Undefined: all. */
+  namespaces: readonly (string | undefined)[];
+  operatorNamespace: string | undefined;
+  waitMs: number;
   force: boolean;
   dryRun: boolean;
 }
 
 async function release(client: KubeClient, io: Io, o: Choices): Promise<ExitCode> {
-  const running = await runningReplicas(client, io.now());
+  const until = io.now() + o.waitMs;
+  let members = await replicas(client, o.operatorNamespace);
+  while (members.some(runs(io)) && io.now() < until) {
+    await sleep(LOOK_MS);
+    members = await replicas(client, o.operatorNamespace);
+  }
+  const running = members.filter(runs(io)).map(processOf);
   if (running.length > 0 && !o.force && !o.dryRun) {
     io.error(
       `lockedcron release-finalizers: nothing was released, for the operator runs: ${running.join(", ")}. ` +
@@ -92,14 +115,7 @@ async function release(client: KubeClient, io: Io, o: Choices): Promise<ExitCode
     );
     return 1;
   }
-  const found = await Promise.all([
-    client.list(jobs, { namespace: o.namespace, labelSelector: NAME_LABEL, metadataOnly: true }),
-    client.list(leases, {
-      namespace: o.namespace,
-      labelSelector: `${COMPONENT_LABEL}=${LEDGER_COMPONENT}`,
-    }),
-  ]);
-  const [held, ledgers] = [found[0].items.filter(isHeld), found[1].items.filter(isHeld)];
+  const [held, ledgers] = await heldIn(client, o.namespaces);
   let failed = 0;
   const one = async (object: KubeObject, kind: string, drop: () => Promise<unknown>) => {
     try {
@@ -114,23 +130,67 @@ async function release(client: KubeClient, io: Io, o: Choices): Promise<ExitCode
   // ORDER: Jobs first. A ledger that goes while its Job is held would let nobody know that the Job may go.
   for (const job of held) await one(job, "Job", () => releaseJob(client, job));
   for (const ledger of ledgers) await one(ledger, "Lease", () => releaseLedger(client, ledger));
+  if (o.operatorNamespace !== undefined && !o.dryRun) {
+    for (const lease of members.filter((member) => !runs(io)(member))) {
+      await forget(client, lease);
+    }
+  }
   await io.out(
     `${o.dryRun ? "To be released" : "Released"}: ${held.length} Jobs, ${ledgers.length} ledgers${failed > 0 ? `; ${failed} failed` : ""}\n`,
   );
   return failed > 0 ? 1 : 0;
 }
 
-/** Replicas whose Lease has not run out, by our clock. One that stopped in good order has none. */
-async function runningReplicas(client: KubeClient, now: number): Promise<string[]> {
-  const { items } = await client.list(leases, {
-    labelSelector: `${COMPONENT_LABEL}=${REPLICA_COMPONENT}`,
-  });
-  return items
-    .filter(({ spec }) => {
-      const renewed = Date.parse(spec?.renewTime ?? "");
-      return renewed + (spec?.leaseDurationSeconds ?? 0) * 1000 > now;
-    })
-    .map(({ metadata }) => metadata.annotations?.[PROCESS_ANNOTATION] ?? metadata.name);
+async function heldIn(
+  client: KubeClient,
+  namespaces: Choices["namespaces"],
+): Promise<[KubeObject[], Lease[]]> {
+  const found = await Promise.all(
+    namespaces.map((namespace) =>
+      Promise.all([
+        client.list(jobs, { namespace, labelSelector: NAME_LABEL, metadataOnly: true }),
+        client.list(leases, {
+          namespace,
+          labelSelector: `${COMPONENT_LABEL}=${LEDGER_COMPONENT}`,
+        }),
+      ]),
+    ),
+  );
+  return [
+    found.flatMap(([{ items }]) => items.filter(isHeld)),
+    found.flatMap(([, { items }]) => items.filter(isHeld)),
+  ];
+}
+
+async function replicas(client: KubeClient, namespace: string | undefined): Promise<Lease[]> {
+  const labelSelector = `${COMPONENT_LABEL}=${REPLICA_COMPONENT}`;
+  return (await client.list(leases, { namespace, labelSelector })).items;
+}
+
+/** Whether a replica's Lease has not run out, by our clock. One that stopped in good order has none. */
+function runs(io: Pick<Io, "now">): (lease: Lease) => boolean {
+  return ({ spec }) => {
+    const renewed = Date.parse(spec?.renewTime ?? "");
+    return renewed + (spec?.leaseDurationSeconds ?? 0) * 1000 > io.now();
+  };
+}
+
+function processOf({ metadata }: Lease): string {
+  return metadata.annotations?.[PROCESS_ANNOTATION] ?? metadata.name;
+}
+
+/** The Lease of a replica that did not end in good order; a new one of that name may have come in between. */
+async function forget(client: KubeClient, { metadata }: Lease): Promise<void> {
+  const { namespace, name, uid, resourceVersion } = metadata;
+  try {
+    await client.delete(
+      leases,
+      { namespace, name },
+      { preconditions: { uid, resourceVersion: resourceVersion ?? "" } },
+    );
+  } catch (error) {
+    if (!hasReason(error, "NotFound") && !hasReason(error, "Conflict")) throw error;
+  }
 }
 
 function isHeld({ metadata }: KubeObject): boolean {

@@ -6,6 +6,14 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "print when a schedule fires",
     load: async () => (await import("./next.ts")).next,
   },
+  check: {
+    summary: "try what the operator would need",
+    load: async () => (await import("./check.ts")).check,
+  },
+  "redis-password": {
+    summary: "make or replace the passwords of the chart's Redis",
+    load: async () => (await import("./redis-password.ts")).redisPassword,
+  },
   "release-finalizers": {
     summary: "let go of what a removed operator has left behind",
     load: async () => (await import("./release-finalizers.ts")).releaseFinalizers,

@@ -5,6 +5,7 @@ import { redisOption } from "./redis.ts";
 
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const REPLICA = new RegExp(`(?=^.{1,63}$)${NAME.source}`);
+export const LOCK_BACKENDS = ["redis", "kubernetes"] as const;
 const PATH = { placeholder: "FILE", pattern: /./, problem: "write the path of a file" };
 
 /**
@@ -12,6 +13,11 @@ const PATH = { placeholder: "FILE", pattern: /./, problem: "write the path of a 
  * The order is the order of --help.
  */
 export const OPTIONS = {
+  lockBackend: oneOf({
+    values: LOCK_BACKENDS,
+    fallback: "redis",
+    help: "What elects a replica for a tick: a majority of Redis masters, or (kubernetes) the claim in the ledger alone, for trials and small clusters: see docs/redis.md for what that lacks.",
+  }),
   redis: redisOption,
   redisUsername: text({
     placeholder: "NAME",
@@ -30,6 +36,19 @@ export const OPTIONS = {
   redisPasswordFile: text({
     ...PATH,
     help: "File with the password for the addresses that carry none; a line break at its end does not count. Read anew for every connection, so it can be rotated.",
+  }),
+  redisCaFile: text({
+    ...PATH,
+    help: "Certificates (PEM) of the authorities that may sign those of rediss:// addresses. Read at the start.",
+    defaultText: "those that Node.js trusts",
+  }),
+  redisCertFile: text({
+    ...PATH,
+    help: "Client certificate (PEM) for rediss:// addresses that ask for one. Read at the start.",
+  }),
+  redisKeyFile: text({
+    ...PATH,
+    help: "Private key (PEM) of --redis-cert-file.",
   }),
   kubeconfig: text({
     ...PATH,

@@ -86,10 +86,12 @@ export const redisOption: Option<readonly RedisNode[]> = {
   help:
     "Addresses of the independent Redis masters that elect by majority: 1 (no fault tolerance), " +
     "or 3 or more, best 3 or 5. redis:// or rediss:// (TLS), [user[:password]@]host[:port][/db].",
-  defaultText: "required",
+  defaultText: "required, but for --lock-backend kubernetes",
   repeatable: true,
   secret: true,
   parse: parseNodes,
 };
 
 export const REDIS_REQUIRED = `is required; write e.g. ${EXAMPLE}`;
+export const REDIS_UNUSED =
+  "does not go together with --lock-backend kubernetes, which uses no Redis; keep one of them";

@@ -1,27 +1,36 @@
 /** Redis as the controller sees it. */
+import { readFileSync } from "node:fs";
 import type { Config } from "../config.ts";
 import type { Locks } from "../controller/ports.ts";
-import type { LockBackend } from "../domain/status.ts";
-import { createQuorumLock, type LockHealth, type QuorumLock } from "../lock/index.ts";
+import { createQuorumLock, type LockObserver, type QuorumLock } from "../lock/index.ts";
 import type { Logger, Metrics } from "../telemetry/index.ts";
 
 export function createLock(config: Config, log: Logger, metrics: Metrics): QuorumLock {
-  return createQuorumLock({
-    clientName: "lockedcron",
-    nodes: config.redis,
-    observer: {
-      nodeReply: ({ node, rttMs }) => metrics.redisRtt({ node, seconds: rttMs / 1000 }),
-      warning: ({ code, message }) => log.warn(message, { event: code }),
-    },
+  return openLock(config, {
+    nodeReply: ({ node, rttMs }) => metrics.redisRtt({ node, seconds: rttMs / 1000 }),
+    warning: ({ code, message }) => log.warn(message, { event: code }),
   });
 }
 
-export function backendOf(state: LockHealth): LockBackend {
+/** The lock that a configuration describes. */
+export function openLock(config: Config, observer: LockObserver = {}): QuorumLock {
+  return createQuorumLock({
+    clientName: "lockedcron",
+    nodes: config.redis.map((node) => ({
+      ...node,
+      ...(node.url.startsWith("rediss:") && { tls: tlsOf(config) }),
+    })),
+    observer,
+  });
+}
+
+/** Read once: whoever changes these files restarts the replicas. */
+function tlsOf({ redisCaFile, redisCertFile, redisKeyFile }: Config) {
+  const read = (file: string): string => readFileSync(file, "utf8");
   return {
-    quorum: state.quorum,
-    message: state.quorum
-      ? `a majority of the ${state.nodes.length} Redis nodes is reachable`
-      : `fewer than ${state.needed} of ${state.nodes.length} Redis nodes are reachable`,
+    ...(redisCaFile !== undefined && { ca: read(redisCaFile) }),
+    ...(redisCertFile !== undefined && { cert: read(redisCertFile) }),
+    ...(redisKeyFile !== undefined && { key: read(redisKeyFile) }),
   };
 }
 

@@ -58,7 +58,8 @@ async function inputsOf(...files: string[]): Promise<string[]> {
 
 /** Node and npm, with a shell: what the Dockerfile builds in. */
 async function nodeRecipe(name: string): Promise<ImageRecipe> {
-  const [busybox, npm] = await Promise.all([must("busybox"), must("npm").then(realpath)]);
+  const [busybox, npmLink] = await Promise.all([must("busybox"), must("npm")]);
+  const npm = await realpath(npmLink);
   return {
     name: "node",
     tags: [name],
@@ -90,7 +91,10 @@ async function distrolessRecipe(name: string): Promise<ImageRecipe> {
       await addProgram(root, NODE, "nodejs/bin/node");
       await addCertificates(root);
       await mkdir(join(root, "tmp"));
-      await writeFile(join(root, "etc/passwd"), "nonroot:x:65532:65532::/home/nonroot:/sbin/nologin\n");
+      await writeFile(
+        join(root, "etc/passwd"),
+        "nonroot:x:65532:65532::/home/nonroot:/sbin/nologin\n",
+      );
     },
   };
 }
