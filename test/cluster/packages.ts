@@ -74,6 +74,20 @@ async function install(packages: readonly string[]): Promise<void> {
   }
 }
 
+/** One more program of a Debian package of the same name; installed when it is missing and we may. */
+export async function ensureProgram(command: string, log: (line: string) => void): Promise<string> {
+  const found = await findProgram(command);
+  if (found !== undefined) return found;
+  await withFileLock(join(cacheDir(), "locks", "apt.lock"), async () => {
+    if ((await findProgram(command)) !== undefined) return; // installed while we waited
+    log(`installing the Debian package ${command}`);
+    await install([command]);
+  });
+  const now = await findProgram(command);
+  if (now === undefined) throw new ClusterError(`${command} is missing: install it`);
+  return now;
+}
+
 /** Absolute paths of the programs that real pods need; installs the Debian packages of those that are missing. */
 export async function ensureNodePrograms(
   log: (line: string) => void,

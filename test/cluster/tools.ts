@@ -60,6 +60,10 @@ const SOURCES = {
     // Built from a module, it would know v4.3 only.
     ldflags: (version) => `-X helm.sh/helm/v4/internal/version.version=${version}`,
   },
+  helm3: {
+    ...source("helm3", "helm.sh/helm/v3", "/cmd/helm", 60),
+    ldflags: (version) => `-X helm.sh/helm/v3/internal/version.version=${version}`,
+  },
   kind: source("kind", "sigs.k8s.io/kind", "", 30),
 } satisfies Record<string, Source>;
 

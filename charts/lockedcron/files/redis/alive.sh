@@ -1,0 +1,4 @@
+#!/bin/sh
+set -eu
+. /etc/redis/common.sh
+[ "$(as probe PING)" = PONG ]
