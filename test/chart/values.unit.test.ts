@@ -18,7 +18,7 @@ interface Schema {
 /** `redis.image.tag` for every property that has no properties of its own. */
 function leaves(schema: Schema, prefix = ""): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) =>
-    property.properties === undefined || /resources$/.test(name)
+    property.properties === undefined || name.endsWith("resources")
       ? [`${prefix}${name}`]
       : leaves(property, `${prefix}${name}.`),
   );

@@ -91,13 +91,8 @@ export async function buildImage(o: BuildOptions): Promise<string> {
         ([name, value]) => (value === undefined ? [] : ["--build-arg", `${name}=${value}`]),
       );
       const start = performance.now();
-      await call(
-        "bud",
-        ...["--isolation", "chroot", "--pull-never", "--timestamp", "0"],
-        ...from,
-        ...args,
-        ...["--tag", o.name, ROOT],
-      );
+      const how = ["--isolation", "chroot", "--pull-never", "--timestamp", "0"];
+      await call("bud", ...how, ...from, ...args, "--tag", o.name, ROOT);
       await call("push", "--quiet", o.name, `docker-archive:${join(work, "image.tar")}:${o.name}`);
       await rename(join(work, "image.tar"), file);
       log(`built ${o.name} in ${Math.round((performance.now() - start) / 1000)} s`);
