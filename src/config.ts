@@ -18,6 +18,8 @@ export interface Config {
   lockBackend: (typeof LOCK_BACKENDS)[number];
   /** One node or at least three, all different; none when the backend is not Redis. */
   redis: readonly RedisNode[];
+  /** The list that `redis` takes the place of. */
+  redisPrevious?: readonly RedisNode[];
   /** PEM files for rediss://; the last two go together. */
   redisCaFile?: string;
   redisCertFile?: string;
@@ -116,6 +118,9 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   const config: Config = {
     ...withoutAbsent(rest),
     redis: redis.map((node) => withShared(node, shared)),
+    ...(values.redisPrevious !== undefined && {
+      redisPrevious: values.redisPrevious.map((node) => withShared(node, shared)),
+    }),
     namespace: values.namespace ?? defaultNamespace(from),
     replica,
     // Others take another uid under this name for proof that the replica is dead; so only if that is what it is called.
@@ -128,9 +133,10 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
 
 /** Every secret of a configuration as it is now, for `createRedactor`. */
 export function configSecrets(config: Config, readFile: ReadFile = readText): string[] {
-  const files = new Set(config.redis.flatMap((node) => node.passwordFile ?? []));
+  const nodes = [...config.redis, ...(config.redisPrevious ?? [])];
+  const files = new Set(nodes.flatMap((node) => node.passwordFile ?? []));
   return [
-    ...config.redis.flatMap((node) => node.password ?? []),
+    ...nodes.flatMap((node) => node.password ?? []),
     ...[...files].flatMap((file) => {
       try {
         return passwordOf(readFile(file));

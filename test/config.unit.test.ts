@@ -159,6 +159,15 @@ describe("sources", () => {
 });
 
 describe("Redis nodes", () => {
+  it("before a change of the list are parsed the same way, and hidden the same way", () => {
+    const argv = ["--redis", "redis://a", "--redis-previous", "redis://:hunter2@b"];
+    const config = configOf({ argv });
+    expect(config.redisPrevious).toEqual([
+      { name: "0/b:6379", url: "redis://b:6379", password: "hunter2" },
+    ]);
+    expect(configSecrets(config)).toContain("hunter2");
+  });
+
   it("carry what their address says, without credentials in name and URL", () => {
     const argv = [
       "--redis",

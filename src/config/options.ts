@@ -1,7 +1,7 @@
 import { LOG_FORMATS, LOG_LEVELS } from "../telemetry/index.ts";
 import { bindAddress, integer, namespaces, oneOf, text, withFallback } from "./option.ts";
 import type { Defaulted, Option } from "./option.ts";
-import { redisOption } from "./redis.ts";
+import { redisOption, redisPreviousOption } from "./redis.ts";
 
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const REPLICA = new RegExp(`(?=^.{1,63}$)${NAME.source}`);
@@ -19,6 +19,7 @@ export const OPTIONS = {
     help: "What elects a replica for a tick: a majority of Redis masters, or (kubernetes) the claim in the ledger alone, for trials and small clusters: see docs/redis.md for what that lacks.",
   }),
   redis: redisOption,
+  redisPrevious: redisPreviousOption,
   redisUsername: text({
     placeholder: "NAME",
     pattern: /^\S+$/,

@@ -92,6 +92,14 @@ export const redisOption: Option<readonly RedisNode[]> = {
   parse: parseNodes,
 };
 
+export const redisPreviousOption: Option<readonly RedisNode[]> = {
+  ...redisOption,
+  help:
+    "The value of --redis before it was changed, for a rolling update to another list of nodes: the old list is " +
+    "retired, and the new one elects when what is locked by it has run out. Remove it when no replica has the old list.",
+  defaultText: "none",
+};
+
 export const REDIS_REQUIRED = `is required; write e.g. ${EXAMPLE}`;
 export const REDIS_UNUSED =
   "does not go together with --lock-backend kubernetes, which uses no Redis; keep one of them";

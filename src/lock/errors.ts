@@ -5,6 +5,7 @@ export type LockConfigCode =
   | "NoNodes"
   | "TwoNodes"
   | "DuplicateNode"
+  | "BadNode"
   | "BadUrl"
   | "BadLease"
   | "BadKey"
@@ -13,7 +14,7 @@ export type LockConfigCode =
 
 /**
  * A wrong configuration or a wrong argument: thrown at once, before anything is sent. The message names the field,
- * the value (never a password) and the way out.
+ * the value (never a password) and the way out. `BadNode`, by `check()` only: a node was asked, and is not what it must be.
  */
 export class LockConfigError extends Error {
   readonly code: LockConfigCode;

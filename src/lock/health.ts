@@ -1,5 +1,6 @@
 import type { LockNode } from "./node/node.ts";
 import { quorumOf } from "./quorum.ts";
+import { LockConfigError } from "./errors.ts";
 import type { LockHealth } from "./types.ts";
 
 export function healthOf(nodes: readonly LockNode[]): LockHealth {
@@ -19,4 +20,21 @@ export function describeHealth(health: LockHealth): string {
     );
   const head = `${health.up} of ${health.nodes.length} Redis nodes up (${health.needed} needed)`;
   return [head, ...missing].join("; ");
+}
+
+/** What no waiting mends: somebody has to change the configuration, of this process or of the node. */
+const MISCONFIGURED =
+  /^(CLUSTER|READONLY|PROTOCOL|NOPERM|NOAUTH|WRONGPASS|NOCOMMAND|PASSWORDFILE|NOMASTER|EVICTION|DUPLICATE|NODELIST|NOREPLICAS|ENOTFOUND|EAI_AGAIN|ERR_(TLS|SSL)_\w+|\w*(CERT|SELF_SIGNED)\w*)$/;
+
+/** @throws LockConfigError for the first such node; its message names all of them */
+export function refuseMisconfigured(health: LockHealth): void {
+  const wrong = health.nodes.flatMap(({ node, reason = "", message = "" }, i) =>
+    MISCONFIGURED.test(reason)
+      ? [{ field: `nodes[${i}]`, text: `${node} ${reason}: ${message}` }]
+      : [],
+  );
+  const [first, ...others] = wrong;
+  if (first === undefined) return;
+  const more = others.map(({ field, text }) => `; ${field}: ${text}`).join("");
+  throw new LockConfigError("BadNode", first.field, first.text + more);
 }

@@ -1,6 +1,7 @@
 import { LockConfigError } from "./errors.ts";
 import type { Access } from "./node/dial.ts";
 import type { SentinelTarget } from "./node/sentinel.ts";
+import { listIdOf, type MembershipOptions } from "./membership.ts";
 import { checkNodeCount } from "./quorum.ts";
 import type { LockWarning, NodeOptions, QuorumLockOptions, SentinelNodeOptions } from "./types.ts";
 import { parseUrl, type UrlParts } from "./urls.ts";
@@ -102,12 +103,12 @@ function parseNode(input: QuorumLockOptions["nodes"][number], field: string): No
 }
 
 /** Checks and parses the node list. @throws LockConfigError for the first entry that is wrong */
-export function parseNodes(inputs: QuorumLockOptions["nodes"]): NodeConfig[] {
+export function parseNodes(inputs: QuorumLockOptions["nodes"], list = "nodes"): NodeConfig[] {
   if (!Array.isArray(inputs)) {
-    throw new LockConfigError("BadOption", "nodes", "is not a list of Redis URLs");
+    throw new LockConfigError("BadOption", list, "is not a list of Redis URLs");
   }
   checkNodeCount(inputs.length);
-  const configs = inputs.map((input, i) => parseNode(input, `nodes[${i}]`));
+  const configs = inputs.map((input, i) => parseNode(input, `${list}[${i}]`));
   const seen = new Map<string, number>();
   for (const [i, config] of configs.entries()) {
     // The database number does not make it another Redis: both votes would come from one process.
@@ -116,14 +117,65 @@ export function parseNodes(inputs: QuorumLockOptions["nodes"]): NodeConfig[] {
       if (first !== undefined) {
         throw new LockConfigError(
           "DuplicateNode",
-          `nodes[${i}]`,
-          `"${config.name}" is the same as nodes[${first}]: one Redis has one vote; list each once`,
+          `${list}[${i}]`,
+          `"${config.name}" is the same as ${list}[${first}]: one Redis has one vote; list each once`,
         );
       }
       seen.set(id, i);
     }
   }
   return configs;
+}
+
+/** Where a node is, whatever it is called: the same for everybody who lists it. */
+function addressOf({ host, port, db, sentinel }: NodeConfig): string {
+  const place = sentinel === undefined ? `${host.toLowerCase()}:${port}` : `sentinel:${host}`;
+  return `${place}/${db}`;
+}
+
+/**
+ * The list of nodes and the one before it.
+ * @throws LockConfigError when the one before is wrong, or the longest lease is not given that has to be waited for
+ */
+export function parseLists(
+  options: QuorumLockOptions,
+  configs: readonly NodeConfig[],
+): Pick<MembershipOptions, "list" | "nodes" | "previous"> & {
+  readonly retiring: readonly NodeConfig[];
+} {
+  const list = options.listId ?? listIdOf(configs.map(addressOf));
+  if (!/^[\w.:-]{1,64}$/.test(list)) {
+    throw new LockConfigError(
+      "BadOption",
+      "listId",
+      `${JSON.stringify(list)} is not 1 to 64 letters, digits or any of "._:-"`,
+    );
+  }
+  const nodes = configs.map(({ name }) => name);
+  if (options.previousNodes === undefined) return { list, nodes, retiring: [] };
+
+  const before = parseNodes(options.previousNodes, "previousNodes");
+  if (options.maxLeaseMs === undefined) {
+    throw new LockConfigError(
+      "BadOption",
+      "maxLeaseMs",
+      "is needed with previousNodes: what is held by those nodes must run out first",
+    );
+  }
+  const previous = options.previousListId ?? listIdOf(before.map(addressOf));
+  // Nothing has changed but the order.
+  if (previous === list) return { list, nodes, retiring: [] };
+  const known = new Map(configs.map((config) => [addressOf(config), config.name]));
+  const named = before.map((config) => ({
+    ...config,
+    name: known.get(addressOf(config)) ?? `previous ${config.name}`,
+  }));
+  return {
+    list,
+    nodes,
+    previous: { list: previous, nodes: named.map(({ name }) => name) },
+    retiring: named.filter(({ name }) => !nodes.includes(name)),
+  };
 }
 
 export function nodeCountWarnings(count: number): LockWarning[] {

@@ -1,12 +1,15 @@
 import { type Clock, systemClock } from "../clock.ts";
 import { createCounter, type FencingSource } from "./hold/fencing.ts";
 import { createLocker, type Locker } from "./hold/locker.ts";
-import { healthOf } from "./health.ts";
+import { healthOf, refuseMisconfigured } from "./health.ts";
+import { createMembership } from "./membership.ts";
 import { createNode, type LockNode } from "./node/node.ts";
 import {
   checkEntry,
   checkKey,
   nodeCountWarnings,
+  type NodeConfig,
+  parseLists,
   parseMaxLease,
   parseNodes,
   parseTiming,
@@ -57,6 +60,11 @@ export interface QuorumLock extends Locker {
   onHealth(listener: (health: LockHealth) => void): () => void;
   /** Resolves when a majority is up or `timeoutMs` is over; the health tells which. */
   ready(timeoutMs?: number): Promise<LockHealth>;
+  /**
+   * For the start of a program: looks at every node once, at most two seconds with the default time-outs, and refuses what
+   * no waiting mends. A node that is merely away is no error. @throws LockConfigError BadNode
+   */
+  check(): Promise<LockHealth>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -79,8 +87,20 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
     maxLeaseMs = Math.max(maxLeaseMs, leaseMs);
   };
 
-  const nodes: readonly LockNode[] = configs.map((config) =>
-    createNode(config, {
+  const lists = parseLists(options, configs);
+  const membership = createMembership({
+    ...lists,
+    maxLeaseMs: () => maxLeaseMs,
+    onForce: () => {
+      for (const node of [...nodes, ...retiring]) node.enlistAgain();
+    },
+  });
+  const nodes: readonly LockNode[] = configs.map(connectTo);
+  /** Only in the list before: they are told that it is retired, and asked nothing else. */
+  const retiring: readonly LockNode[] = lists.retiring.map(connectTo);
+
+  function connectTo(config: NodeConfig): LockNode {
+    return createNode(config, {
       ...timing,
       clock,
       random: options.random ?? Math.random,
@@ -88,13 +108,15 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
       probeKey: options.probeKey ?? "lockedcron:probe",
       maxLeaseMs: () => maxLeaseMs,
       twinOf: (runId) => twinOf(config.name, runId),
+      membership,
+      trustNewList: options.trustNewList ?? false,
       onChange,
       onConnected: () => {
         for (const node of nodes) node.recheck();
       },
       onRtt: (node, rttMs) => observer.nodeReply?.({ node, rttMs }),
-    }),
-  );
+    });
+  }
   for (const warning of warnings) observer.warning?.(warning);
 
   /** The node before this one in the list that is the same process: one process has one vote. */
@@ -134,6 +156,13 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
     return healthOf(nodes);
   }
 
+  async function check(): Promise<LockHealth> {
+    await Promise.all(nodes.map(({ tried }) => tried));
+    const health = healthOf(nodes);
+    refuseMisconfigured(health);
+    return health;
+  }
+
   async function extend(key: string, value: string, leaseMs: number): Promise<ExtendResult> {
     checkEntry(key, value, leaseMs);
     used(leaseMs);
@@ -143,7 +172,8 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
   }
 
   async function close(): Promise<void> {
-    await Promise.all(nodes.map((node) => node.close()));
+    membership.close();
+    await Promise.all([...nodes, ...retiring].map((node) => node.close()));
     listeners.clear();
   }
 
@@ -211,6 +241,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
       return () => listeners.delete(listener);
     },
     ready,
+    check,
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -26,5 +26,6 @@ export const scripts: Readonly<Record<ScriptName, Script>> = {
   inspect: load("inspect"),
 };
 
-/** Not one of the lock's own: one key, and a number as its answer. */
+/** Beside the lock keys, each with one key and an answer of its own kind. */
 export const counterScript = read("counter");
+export const enlistScript = read("enlist");

@@ -7,7 +7,8 @@ import type { Grant } from "./validity.ts";
  * Why a node did not vote. Error codes of the socket and of Redis as they are, plus our own:
  * TIMEOUT (sent, no answer within the deadline), PENDING (not answered when the majority had decided), CONNECTING,
  * CLOSED (this lock was closed), CLUSTER (a cluster-mode node), PROTOCOL (not Redis, or garbage), INCARNATION (another
- * process, or other data, than a moment ago), EVICTION, DUPLICATE (unsafe), FAILOVER (Sentinel names another master).
+ * process, or other data, than a moment ago), EVICTION, DUPLICATE, NODELIST (unsafe), FAILOVER (Sentinel names another
+ * master).
  */
 export type NodeReason = string;
 
@@ -39,7 +40,10 @@ export type NodeVerdict =
     }
   /** answers, but may have forgotten votes that still count: it restarted, or another process took its place (R7) */
   | { readonly node: string; readonly outcome: "quarantined"; readonly remainingMs: number }
-  /** answers, but what it says could not be relied on (R8): it evicts keys, or it is the same Redis as another node */
+  /**
+   * answers, but what it says could not be relied on (R8): it evicts keys, it is the same Redis as another node, or it
+   * serves another list of nodes
+   */
   | {
       readonly node: string;
       readonly outcome: "unsafe";
@@ -221,6 +225,18 @@ export interface SentinelNodeOptions {
 export interface QuorumLockOptions {
   /** One entry per independent Redis master. */
   readonly nodes: readonly (string | NodeOptions | SentinelNodeOptions)[];
+  /**
+   * The list that `nodes` takes the place of. It is retired first, and `nodes` vote when what is held by it has run out:
+   * one `maxLeaseMs` after a majority of it was reached. Leave it in until nobody uses the old list any more.
+   */
+  readonly previousNodes?: readonly (string | NodeOptions | SentinelNodeOptions)[];
+  /**
+   * Name of the list of nodes: whoever locks on these nodes must have the same. Default: made of their addresses. Give one
+   * where the same nodes go by different addresses.
+   */
+  readonly listId?: string;
+  /** Name of the list before, where it had one. */
+  readonly previousListId?: string;
   readonly clock?: Clock;
   /** In [0, 1); for back-off jitter. */
   readonly random?: () => number;
@@ -240,6 +256,11 @@ export interface QuorumLockOptions {
    * lease this lock has used, and restarts it has seen.
    */
   readonly maxLeaseMs?: number;
+  /**
+   * A list that none of its nodes bears is new, and its nodes vote at once although they have just started. Default: it
+   * may be one that has lost all its data. For users whose effects are fenced elsewhere.
+   */
+  readonly trustNewList?: boolean;
   /** How often INFO and TIME of each node are read, milliseconds. */
   readonly factsMs?: number;
   readonly observer?: LockObserver;

@@ -4,7 +4,7 @@ import type { Locks } from "../controller/ports.ts";
 import type { LockBackend } from "../domain/status.ts";
 import { describeHealth, type LockHealth } from "../lock/index.ts";
 import type { Health, Logger, Metrics } from "../telemetry/index.ts";
-import { createLock, locksOf } from "./locks.ts";
+import { createLock, locksOf, reportNodes } from "./locks.ts";
 
 export interface Backend {
   readonly locks: Locks;
@@ -20,6 +20,9 @@ export interface Telemetry {
   metrics: Metrics;
   health: Health;
 }
+
+/** How often the gauges of the nodes are set; what they tell is read every ten seconds. */
+const GAUGE_MS = 5_000;
 
 export function createBackend(config: Config, telemetry: Telemetry): Backend {
   return config.lockBackend === "kubernetes"
@@ -83,7 +86,11 @@ function redisBackend(config: Config, { log, metrics, health }: Telemetry): Back
     report(changed) {
       const unsubscribe = lock.onHealth((state) => onHealth(state, changed));
       onHealth(lock.health(), changed);
-      return unsubscribe;
+      const gauges = setInterval(() => reportNodes(lock.health(), metrics), GAUGE_MS);
+      return () => {
+        clearInterval(gauges);
+        unsubscribe();
+      };
     },
     close: () => lock.close(),
   };

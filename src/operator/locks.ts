@@ -1,27 +1,80 @@
 /** Redis as the controller sees it. */
 import { readFileSync } from "node:fs";
-import type { Config } from "../config.ts";
+import type { Config, RedisNode } from "../config.ts";
 import type { Locks } from "../controller/ports.ts";
-import { createQuorumLock, type LockObserver, type QuorumLock } from "../lock/index.ts";
+import {
+  createQuorumLock,
+  type LockHealth,
+  type LockObserver,
+  type QuorumLock,
+} from "../lock/index.ts";
 import type { Logger, Metrics } from "../telemetry/index.ts";
+
+/**
+ * The default of spec.lock.leaseSeconds, ms. Longer ones are learned when they are first used; that a node which lost
+ * them before is asked too early is harmless here, since the ledger has the last word.
+ */
+const USUAL_LEASE_MS = 30_000;
 
 export function createLock(config: Config, log: Logger, metrics: Metrics): QuorumLock {
   return openLock(config, {
-    nodeReply: ({ node, rttMs }) => metrics.redisRtt({ node, seconds: rttMs / 1000 }),
+    ...observerOf(metrics),
     warning: ({ code, message }) => log.warn(message, { event: code }),
   });
 }
 
 /** The lock that a configuration describes. */
 export function openLock(config: Config, observer: LockObserver = {}): QuorumLock {
+  const withTls = (node: RedisNode) => ({
+    ...node,
+    ...(node.url.startsWith("rediss:") && { tls: tlsOf(config) }),
+  });
   return createQuorumLock({
     clientName: "lockedcron",
-    nodes: config.redis.map((node) => ({
-      ...node,
-      ...(node.url.startsWith("rediss:") && { tls: tlsOf(config) }),
-    })),
+    nodes: config.redis.map(withTls),
+    ...(config.redisPrevious !== undefined && {
+      previousNodes: config.redisPrevious.map(withTls),
+    }),
+    maxLeaseMs: USUAL_LEASE_MS,
+    // A fresh installation elects at once; after a loss of all data the ledger still lets only one through.
+    trustNewList: true,
     observer,
   });
+}
+
+function observerOf(metrics: Metrics): LockObserver {
+  return {
+    nodeReply: ({ node, rttMs }) => metrics.redisRtt({ node, seconds: rttMs / 1000 }),
+    attempt({ operation, outcome, durationMs, perNode }) {
+      metrics.lockOperation({ operation, outcome, seconds: durationMs / 1000 });
+      for (const verdict of perNode) {
+        // Not needed any more is no failure.
+        if ("reason" in verdict && verdict.reason !== "PENDING") {
+          metrics.lockNodeFailure({ node: verdict.node, reason: verdict.reason });
+        } else if (verdict.outcome === "quarantined") {
+          metrics.lockNodeFailure({ node: verdict.node, reason: "QUARANTINED" });
+        }
+      }
+    },
+    waited: ({ outcome, waitMs }) => metrics.lockWait({ outcome, seconds: waitMs / 1000 }),
+    held: ({ end, holdMs, shareOfLease }) =>
+      metrics.lockHold({ end, seconds: holdMs / 1000, shareOfLease }),
+  };
+}
+
+/** What INFO and TIME of each node said last. */
+export function reportNodes(state: LockHealth, metrics: Metrics): void {
+  for (const { node, facts } of state.nodes) {
+    if (facts === undefined) continue;
+    metrics.redisFacts({
+      node,
+      cpuSeconds: facts.cpuSeconds,
+      memoryBytes: facts.usedMemoryBytes,
+      uptimeSeconds: facts.uptimeSeconds,
+      clockOffsetSeconds:
+        facts.clockOffsetMs === undefined ? undefined : facts.clockOffsetMs / 1000,
+    });
+  }
 }
 
 /** Read once: whoever changes these files restarts the replicas. */

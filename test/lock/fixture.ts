@@ -12,6 +12,8 @@ import { startProxy } from "../redis/proxy.ts";
 import { type RedisServer, startRedisNodes } from "../redis/server.ts";
 
 export const LEASE_MS = 10_000;
+/** One list for all tests of a bed, though they reach its servers by the addresses of many proxies. */
+export const LIST = "bed";
 
 export interface Bed {
   /** Filled before the first test. */
@@ -48,7 +50,11 @@ export function redisBed(count: number): Bed {
   return {
     servers,
     async lock(options = {}) {
-      const lock = createQuorumLock({ nodes: servers.map(({ url }) => url), ...options });
+      const lock = createQuorumLock({
+        nodes: servers.map(({ url }) => url),
+        listId: LIST,
+        ...options,
+      });
       locks.push(lock);
       // Up or down for a reason: a node that is still connecting would make the facts of a test vary.
       await until("every node tried", () =>

@@ -3,7 +3,7 @@ import { until } from "../redis/facts.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
 const bed = redisBed(5);
-const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 50, factsMs: 100 };
+const FAST = { nodeTimeoutMs: 2_000, heartbeatMs: 100, reconnectMaxMs: 50, factsMs: 100 };
 const LEASE_MS = 3_000;
 const state = (lock: { health(): { nodes: readonly { state: string }[] } }, i: number) =>
   lock.health().nodes[i]?.state;
@@ -71,6 +71,30 @@ describe("a node that restarts without its data", () => {
       () => state(lock, 1),
       (s) => s === "up",
     );
+  });
+});
+
+describe("a list of nodes that have just started", () => {
+  const YOUNG = { ...FAST, maxLeaseMs: 600_000 };
+  const states = (lock: { health(): { nodes: readonly { state: string }[] } }) =>
+    lock.health().nodes.map((node) => node.state);
+
+  it("is quarantined as a whole: it may have lost all its data", async () => {
+    await Promise.all(bed.servers.map((server) => server.wipe()));
+    expect(states(await bed.lock(YOUNG))).toEqual(Array(5).fill("quarantined"));
+  });
+
+  it("votes at once where a new list is trusted, for later users too; not so a node that came back empty", async () => {
+    const trusting = { ...YOUNG, trustNewList: true };
+    await Promise.all(bed.servers.map((server) => server.wipe()));
+    expect(states(await bed.lock(trusting))).toEqual(Array(5).fill("up"));
+    expect(states(await bed.lock(trusting))).toEqual(Array(5).fill("up"));
+    await bed.servers[4]!.wipe();
+    const later = await bed.lock(trusting);
+    expect(states(later)).toEqual(["up", "up", "up", "up", "quarantined"]);
+    // The list was founded by another process of that server: it may have forgotten what it granted since.
+    await bed.servers[3]!.restart();
+    expect(states(await bed.lock(trusting))[3]).toBe("quarantined");
   });
 });
 

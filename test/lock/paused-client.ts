@@ -5,7 +5,7 @@
 import { createQuorumLock } from "../../src/lock/index.ts";
 
 const [key = "", leaseMs = "", watchdog, ...nodes] = process.argv.slice(2);
-const lock = createQuorumLock({ nodes });
+const lock = createQuorumLock({ nodes, listId: "bed" });
 const held = await lock.acquire(key, { leaseMs: Number(leaseMs), watchdog: watchdog === "true" });
 const say = (what: string) =>
   process.stdout.write(

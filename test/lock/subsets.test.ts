@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createQuorumLock, type QuorumLock } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
 import { type FaultProxy, startProxy } from "../redis/proxy.ts";
-import { allUp, freshKey, freshValue, redisBed } from "./fixture.ts";
+import { allUp, freshKey, freshValue, LIST, redisBed } from "./fixture.ts";
 
 /**
  * All 2^5 subsets of nodes that are, in turn: taken by somebody else, dead, hung (asked, and nothing is executed), and
@@ -98,7 +98,7 @@ const ours = (values: readonly unknown[], value: string) =>
 describe.each(KINDS)("with nodes $name", ({ harm, bad }) => {
   let lock: QuorumLock;
   beforeAll(async () => {
-    lock = createQuorumLock({ ...FAST, nodes: proxies.map(({ url }) => url) });
+    lock = createQuorumLock({ ...FAST, listId: LIST, nodes: proxies.map(({ url }) => url) });
     await allUp(lock);
     return () => lock.close();
   });

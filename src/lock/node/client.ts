@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
+import type { Membership } from "../membership.ts";
 import type { NodeConfig } from "../options.ts";
 import { scripts } from "../scripts.ts";
 import type { NodeFacts } from "../types.ts";
-import { dial, type DialOptions, type Endpoint, type Line } from "./dial.ts";
+import { dial, type DialOptions, discard, type Endpoint, type Line } from "./dial.ts";
 import { parseInfo } from "./facts.ts";
+import { enlist, type Marker, newHistory } from "./marker.ts";
 import { NodeError, replyReason } from "./reasons.ts";
 import { locateMaster } from "./sentinel.ts";
 
@@ -12,18 +14,17 @@ import { locateMaster } from "./sentinel.ts";
 export interface ReadyClient extends Line {
   readonly facts: NodeFacts;
   readonly markerKey: string;
-  /** What is stored there: the history of the data that this connection writes to. */
-  readonly marker: string;
+  /** What is stored there. */
+  readonly marker: Marker;
+  /** The list of nodes was founded with the data of this connection, by this process of the server. */
+  readonly isNew: boolean;
   readonly endpoint: Endpoint;
 }
 
 export interface ConnectOptions extends DialOptions {
   readonly clientName: string;
   readonly probeKey: string;
-}
-
-function markerKey(options: ConnectOptions): string {
-  return `${options.probeKey}:incarnation`;
+  readonly membership: Membership;
 }
 
 /**
@@ -36,44 +37,43 @@ function probe(key: string): [string, ...(string | number)[]][] {
   return [
     // Taken, taken again (GET, PEXPIRE), and seen by somebody else (PTTL).
     ["EVAL", acquire.source, 4, key, key, key, key, "", value, ms, value, ms, other, ms],
-    ["EVAL", extend.source, 1, key, value, ms],
+    ["EVAL", extend.source, 2, key, key, "", value, ms],
     ["EVAL", inspect.source, 1, key],
     ["EVAL", release.source, 1, key, value],
     ["EVALSHA", release.sha, 1, key, value],
   ];
 }
 
-/** @throws NodeError when an answer of the probe names a right that is missing; a full memory is no reason to stay away */
-function checkProbe(answer: unknown): void {
-  for (const item of Array.isArray(answer) ? (answer as unknown[]) : []) {
-    const [, detail] = Array.isArray(item) ? (item as unknown[]) : [];
-    if (typeof detail !== "string" || replyReason(detail) !== "NOPERM") continue;
-    throw new NodeError("NOPERM", `the ACL user may not run the lock scripts: ${detail}`);
-  }
+/** What the scripts call. Redis 7.0 does not say which of them the user may not call. */
+function scriptCommands(key: string): [string, ...(string | number)[]][] {
+  return [
+    ["SET", key, "probe", "PX", 1_000],
+    ["GET", key],
+    ["PTTL", key],
+    ["PEXPIRE", key, 1_000],
+    ["DEL", key],
+  ];
 }
 
-/**
- * The marker of a server's data: written once, without TTL, by whichever client comes first. Gone or changed means that
- * votes may be gone too. '' where it cannot be written (full memory).
- */
-async function markerOf(client: Redis, key: string): Promise<string> {
-  const [, marker] = await Promise.allSettled([
-    client.call("SET", key, randomUUID(), "NX"),
-    client.call("GET", key),
-  ]);
-  return marker.status === "fulfilled" && typeof marker.value === "string" ? marker.value : "";
+/** An answer of the probe that says that a right is missing; a full memory is no reason to stay away. */
+function refusedRight(answer: unknown): string | undefined {
+  const items = Array.isArray(answer) ? (answer as unknown[]) : [];
+  const details = items.map((item) => (Array.isArray(item) ? (item as unknown[])[1] : undefined));
+  return details.find((d): d is string => typeof d === "string" && replyReason(d) === "NOPERM");
 }
 
 async function introduce(
   client: Redis,
-  db: number,
+  { name, db }: NodeConfig,
   options: ConnectOptions,
-): Promise<{ readonly facts: NodeFacts; readonly marker: string }> {
+): Promise<{ readonly facts: NodeFacts; readonly markerKey: string; readonly marker: Marker }> {
   const say = async (...words: [string, ...(string | number)[]]): Promise<unknown> => {
     try {
       return await client.call(...words);
     } catch (error) {
       const { message } = error as Error;
+      // Not the script itself, but a command in it.
+      if (/user executing the script/.test(message)) return [["", message]];
       if (replyReason(message) === "NOPERM") {
         throw new NodeError("NOPERM", `the ACL user may not call ${words[0]}: ${message}`);
       }
@@ -87,10 +87,48 @@ async function introduce(
   const facts = parseInfo(String(await say("INFO")));
   client.call("CLIENT", "SETNAME", options.clientName).catch(() => undefined);
   const key = `${options.probeKey}:${randomUUID()}`;
-  for (const answer of await Promise.all(probe(key).map((words) => say(...words)))) {
-    checkProbe(answer);
+  const answers = await Promise.all(probe(key).map((words) => say(...words)));
+  const refused = answers.map(refusedRight).find((detail) => detail !== undefined);
+  if (refused !== undefined) {
+    for (const words of scriptCommands(key)) await say(...words);
+    throw new NodeError("NOPERM", `the ACL user may not run the lock scripts: ${refused}`);
   }
-  return { facts, marker: await markerOf(client, markerKey(options)) };
+  const markerKey = `${options.probeKey}:incarnation`;
+  const entry = options.membership.entry(newHistory(false, facts.runId), false);
+  const marker = await enlist(client, markerKey, entry);
+  options.membership.saw(name, marker);
+  return { facts, markerKey, marker };
+}
+
+/** Data without a list are given ours, when it is known that no other node serves another one. */
+async function found(
+  { client, explain }: Line,
+  { name }: NodeConfig,
+  { membership, signal, timeoutMs }: ConnectOptions,
+  markerKey: string,
+  { runId }: NodeFacts,
+): Promise<Marker> {
+  const over = Promise.withResolvers<never>();
+  const onAbort = () => over.reject(new NodeError("CLOSED", "the lock was closed"));
+  const late = () => over.reject(new NodeError("TIMEOUT", `no answer within ${timeoutMs} ms`));
+  let timer: NodeJS.Timeout | undefined;
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort);
+  try {
+    await Promise.race([membership.allLookedAt, over.promise]);
+    timer = setTimeout(late, timeoutMs);
+    const entry = membership.entry(newHistory(membership.isFounding(), runId), true);
+    const marker = await Promise.race([enlist(client, markerKey, entry), over.promise]);
+    membership.saw(name, marker);
+    return marker;
+  } catch (error) {
+    discard(client);
+    const { reason, message } = explain(error);
+    throw new NodeError(reason, message);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  }
 }
 
 /** Where the node's master is now. @throws NodeError */
@@ -105,7 +143,10 @@ export async function connectClient(
 ): Promise<ReadyClient> {
   const endpoint = await locate(config, options);
   const { line, greeting } = await dial(endpoint, config.access, options, (client) =>
-    introduce(client, config.db, options),
+    introduce(client, config, options),
   );
-  return { ...line, ...greeting, markerKey: markerKey(options), endpoint };
+  const { facts, markerKey } = greeting;
+  const bearsList = greeting.marker.list !== "";
+  const marker = bearsList ? greeting.marker : await found(line, config, options, markerKey, facts);
+  return { ...line, facts, markerKey, marker, isNew: marker.foundedBy === facts.runId, endpoint };
 }

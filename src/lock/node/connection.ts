@@ -223,13 +223,16 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
   client.on("error", (error: unknown) => {
     lastError = error;
   });
-  client.once("end", () => {
+  const onEnd = () => {
     close(
       lastError === undefined
         ? { reason: "ECONNRESET", message: "the server closed the connection" }
         : explain(lastError),
     );
-  });
+  };
+  client.once("end", onEnd);
+  // It ended between its greeting and now; no event will come.
+  if (client.status !== "ready") onEnd();
   return { submit, call, close, ended: ended.promise };
 }
 
@@ -245,11 +248,12 @@ function commandOf(
     return new Command(name, args, options, done);
   }
   const { sha, source } = scripts[call.script];
-  const votes = call.script === "acquire";
+  // What counts as a vote is given only by the data, and for the list of nodes, that we know.
+  const votes = call.script === "acquire" || call.script === "extend";
   const args: (string | number)[] = [by === "eval" ? source : sha, call.ops.length + Number(votes)];
   if (votes) args.push(markerKey);
   for (const op of call.ops) args.push(op.key);
-  if (votes) args.push(marker);
+  if (votes) args.push(marker.text);
   for (const op of call.ops) args.push(...argvOf(op));
   return new Command(by, args, options, done);
 }

@@ -42,8 +42,8 @@ export function clockOffset(answer: unknown, nowMs: number, rttMs: number): numb
 }
 
 /** The process and its data: another process, or other data, may have forgotten what these promised. */
-export function incarnationOf(facts: NodeFacts, marker: string): string {
-  return `${facts.runId}/${marker}`;
+export function incarnationOf(facts: NodeFacts, history: string): string {
+  return `${facts.runId}/${history}`;
 }
 
 /** Whether a connection speaks to what it spoke to when it began. */
@@ -57,16 +57,19 @@ export function isSameServer(one: NodeFacts, other: NodeFacts): boolean {
  * @param now the incarnation that it is
  * @param before the incarnation that we knew; undefined at first sight
  * @param maxLeaseMs the longest lease in use; 0 when it is not known
+ * @param isNew it is known that nothing was locked there before this process of the server
  */
 export function quarantineOf(
   facts: NodeFacts,
   now: string,
   before: string | undefined,
   maxLeaseMs: number,
+  isNew = false,
 ): number {
   if (before === now) return 0;
   // Changed under our eyes. When is not known: its uptime says nothing if another process took the address over.
   if (before !== undefined) return maxLeaseMs;
+  if (isNew) return 0;
   // First sight of a promoted replica: it may have been promoted a moment ago.
   if (facts.promoted) return maxLeaseMs;
   return Math.max(0, maxLeaseMs - facts.uptimeSeconds * 1000);

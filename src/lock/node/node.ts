@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../clock.ts";
+import type { Membership } from "../membership.ts";
 import type { NodeConfig, Timing } from "../options.ts";
 import type { NodeHealth, NodeVerdict } from "../types.ts";
-import { connectClient, locate } from "./client.ts";
+import { connectClient, locate, type ReadyClient } from "./client.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { createDebts } from "./debts.ts";
-import type { Endpoint } from "./dial.ts";
+import { discard, type Endpoint } from "./dial.ts";
 import { clockOffset, isSameServer, parseInfo } from "./facts.ts";
+import { enlistWords, newHistory } from "./marker.ts";
 import type { NodeOp } from "./op.ts";
 import type { NodeError, NodeFailure } from "./reasons.ts";
 import { createStanding } from "./standing.ts";
@@ -18,6 +20,8 @@ export interface LockNodeOptions extends Timing {
   readonly probeKey: string;
   readonly maxLeaseMs: () => number;
   readonly twinOf: (runId: string) => string | undefined;
+  readonly membership: Membership;
+  readonly trustNewList: boolean;
   readonly onChange: () => void;
   readonly onConnected: () => void;
   readonly onRtt: (node: string, rttMs: number) => void;
@@ -39,6 +43,8 @@ export interface LockNode {
   health(): NodeHealth;
   /** Judges its safety again: another node has connected. */
   recheck(): void;
+  /** Connects anew when its data do not bear our list in force. */
+  enlistAgain(): void;
   /** The first attempt to connect has ended, well or badly. */
   readonly tried: Promise<void>;
   close(): Promise<void>;
@@ -57,7 +63,13 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
     signal: closing.signal,
   };
   const tried = Promise.withResolvers<void>();
-  const standing = createStanding({ ...options, name, waitReplicas: config.waitReplicas });
+  const { membership } = options;
+  const standing = createStanding({
+    ...options,
+    name,
+    waitReplicas: config.waitReplicas,
+    listTrouble: membership.trouble,
+  });
   const debts = createDebts(send);
   let connection: Connection | undefined;
 
@@ -68,10 +80,14 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
 
   /** One connection's life. Returns why it ended; never throws. */
   async function live(onUp: () => void): Promise<NodeFailure> {
-    let endpoint: Endpoint;
+    let ready: ReadyClient;
     try {
-      const ready = await connectClient(config, { ...options, ...dialing });
-      endpoint = ready.endpoint;
+      ready = await connectClient(config, { ...options, ...dialing });
+      // close() came with the greeting, and found no connection to end.
+      if (closing.signal.aborted) {
+        discard(ready.client);
+        return { reason: "CLOSED", message: "the lock was closed" };
+      }
       connection = openConnection(ready, {
         node: name,
         nodeTimeoutMs: options.nodeTimeoutMs,
@@ -84,15 +100,22 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
         },
       });
       onUp();
-      debts.connected(standing.connected(ready.facts, ready.marker));
+      debts.connected(standing.connected(ready));
       options.onConnected();
     } catch (error) {
       const { code, message } = error as NodeError;
+      membership.saw(name, undefined);
       return { reason: code, message };
     }
-    const watches = [setInterval(look, options.factsMs, connection)];
+    const watches = [
+      setInterval(look, options.factsMs, connection),
+      setInterval(reread, options.factsMs, connection, ready),
+    ];
     if (config.sentinel !== undefined) {
-      watches.push(setInterval(follow, options.heartbeatMs, connection, endpoint));
+      watches.push(setInterval(follow, options.heartbeatMs, connection, ready.endpoint));
+    }
+    if (membership.trouble(name) !== undefined) {
+      watches.push(setInterval(reread, options.heartbeatMs, connection, ready));
     }
     look(connection);
     tried.resolve();
@@ -113,6 +136,15 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
       // No sentinel answers: the master that we know is as good as any.
       () => undefined,
     );
+  }
+
+  /** The list of nodes that it serves changes, by whoever puts it in force or mends it; and so may we. */
+  function reread(current: Connection, { facts, markerKey, marker }: ReadyClient): void {
+    const entry = membership.entry(newHistory(membership.isFounding(), facts.runId), true);
+    current.call(enlistWords(markerKey, entry), (text) => {
+      if ((text ?? "") === marker.text) return;
+      current.close({ reason: "NODELIST", message: "its list of nodes has changed" });
+    });
   }
 
   /** Reads INFO and TIME: memory, policy, clock; and whether the server is still what it was. */
@@ -170,6 +202,10 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
     call: (words, answered) => connection?.call(words, answered),
     health: standing.health,
     recheck: standing.recheck,
+    enlistAgain() {
+      if (membership.trouble(name) === undefined) return;
+      connection?.close({ reason: "NODELIST", message: "its list of nodes has changed" });
+    },
     tried: tried.promise,
     async close() {
       const closed = { reason: "CLOSED", message: "the lock was closed" };

@@ -2,15 +2,16 @@ import { performance } from "node:perf_hooks";
 import type { Clock } from "../../clock.ts";
 import type { NodeFacts, NodeHealth, NodeVerdict } from "../types.ts";
 import { incarnationOf, quarantineOf, unsafety } from "./facts.ts";
+import type { ReadyClient } from "./client.ts";
 import type { NodeFailure } from "./reasons.ts";
 
 /** Whether a node may vote, and why not. */
 export interface Standing {
   /** A connection is ready. @returns whether the server is the incarnation of the connection before */
-  connected(facts: NodeFacts, marker: string): boolean;
+  connected(ready: Pick<ReadyClient, "facts" | "marker" | "isNew">): boolean;
   disconnected(failure: NodeFailure): void;
   silence(silent: boolean): void;
-  /** Another node connected: is this one its twin? */
+  /** Another node connected: is this one its twin, does that one serve another list? */
   recheck(): void;
   /** Newer facts of the same connection. */
   learn(facts: NodeFacts): void;
@@ -30,6 +31,10 @@ export interface StandingOptions {
   readonly maxLeaseMs: () => number;
   /** Another node that is this same process, if there is one (R8). */
   readonly twinOf: (runId: string) => string | undefined;
+  /** Why the list of nodes keeps this one from voting. */
+  readonly listTrouble: (node: string) => NodeFailure | undefined;
+  /** A list that no node bears is a new one, and nothing was locked there. */
+  readonly trustNewList: boolean;
   readonly waitReplicas: number;
   readonly onChange: () => void;
 }
@@ -94,9 +99,10 @@ export function createStanding(options: StandingOptions): Standing {
     if (facts === undefined) return;
     const twin = options.twinOf(facts.runId);
     unsafe =
-      twin === undefined
+      options.listTrouble(node) ??
+      (twin === undefined
         ? unsafety(facts, options.waitReplicas)
-        : { reason: "DUPLICATE", message: `it is the same Redis process as ${twin}` };
+        : { reason: "DUPLICATE", message: `it is the same Redis process as ${twin}` });
   }
 
   function quarantine(ms: number): void {
@@ -107,11 +113,12 @@ export function createStanding(options: StandingOptions): Standing {
   }
 
   return {
-    connected(next, marker) {
+    connected({ facts: next, marker, isNew }) {
       const before = incarnation;
       facts = next;
-      incarnation = incarnationOf(next, marker);
-      quarantine(quarantineOf(next, incarnation, before, options.maxLeaseMs()));
+      incarnation = incarnationOf(next, marker.history);
+      const trusted = isNew && options.trustNewList;
+      quarantine(quarantineOf(next, incarnation, before, options.maxLeaseMs(), trusted));
       link = "up";
       silent = false;
       judge();

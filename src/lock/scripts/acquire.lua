@@ -1,5 +1,5 @@
 -- Takes each key for its value if nobody has it, in one round trip for many keys.
--- KEYS[1]        marker of this server's data
+-- KEYS[1]        marker of this server's data (enlist.lua)
 -- KEYS[i+1]      lock key
 -- ARGV[1]        the marker that the client knows; '' to ask nothing
 -- ARGV[2i]       value (token) of the attempt
@@ -10,7 +10,7 @@
 --   {holder, pttl}       somebody else's value, and its remaining milliseconds (-1: without TTL)
 --   {'', message}        the key cannot be judged (WRONGTYPE, OOM, NOPERM ...), nothing was changed
 -- or the error INCARNATION, and nothing is done: the data are not what they were (flushed, or replaced by those of another
--- master), so votes may have been lost. A restart ends the connection; this need not.
+-- master), so votes may have been lost, or they serve another list of nodes now. A restart ends the connection; this need not.
 -- Uses SET NX PX on plain strings, so that any Redlock client interoperates.
 if ARGV[1] ~= '' and redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return redis.error_reply('INCARNATION the marker of the data is gone or another one')

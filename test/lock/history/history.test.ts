@@ -116,7 +116,7 @@ describe("with a rule taken out", { timeout: SEARCH_TIMEOUT_MS }, () => {
       const real = await original<typeof Scripts>();
       const source = real.scripts.extend.source.replace(
         "out[i] = 0",
-        "out[i] = redis.call('SET', KEYS[i], ARGV[2 * i - 1], 'PX', ARGV[2 * i]) and 1",
+        "out[i] = redis.call('SET', key, value, 'PX', lease) and 1",
       );
       const sha = createHash("sha1").update(source).digest("hex");
       return { ...real, scripts: { ...real.scripts, extend: { name: "extend", source, sha } } };

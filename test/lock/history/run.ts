@@ -50,6 +50,7 @@ export async function runHistory(options: RunOptions): Promise<RunResult> {
     locks.push(
       options.createQuorumLock({
         nodes: own.map(({ url }) => url),
+        listId: "history",
         nodeTimeoutMs: 400,
         heartbeatMs: 100,
         reconnectMaxMs: 50,
