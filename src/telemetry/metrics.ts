@@ -35,6 +35,22 @@ export interface Metrics {
   /** `node`: the name of the node in the configuration, which has no credentials in it. */
   readonly redisNodeUp: (o: { node: string; up: boolean }) => void;
   readonly redisRtt: (o: { node: string; seconds: number }) => void;
+  /** From INFO and TIME of a node. `clockOffsetSeconds`: its wall clock less ours. */
+  readonly redisFacts: (o: {
+    node: string;
+    cpuSeconds: number;
+    memoryBytes: number;
+    uptimeSeconds: number;
+    clockOffsetSeconds: number | undefined;
+  }) => void;
+  /** One call of the quorum lock: `acquire`, `extend` (a renewal) or `release`, and how it ended. */
+  readonly lockOperation: (o: { operation: string; outcome: string; seconds: number }) => void;
+  /** A node had no say in such a call, and why. */
+  readonly lockNodeFailure: (o: { node: string; reason: string }) => void;
+  /** An acquisition with its waiting has ended; failed ones too. */
+  readonly lockWait: (o: { outcome: string; seconds: number }) => void;
+  /** A lock has been given back or lost (`end`). `shareOfLease`: held for so much of its lease. */
+  readonly lockHold: (o: { end: string; seconds: number; shareOfLease: number }) => void;
   /** Everything in the text format of Prometheus. */
   readonly text: () => Promise<string>;
   readonly contentType: string;
@@ -61,6 +77,8 @@ const PREFIX = "lockedcron_";
 // From 5 ms (a launch costs about that much) past the budget of 25 ms to a tick that is minutes late.
 const TICK_LATENCY = [0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const NETWORK = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const HOLD = [0.01, 0.1, 1, 10, 60, 600, 3_600, 21_600, 86_400];
+const SHARES = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 2, 10, 100];
 const RANKS = [0, 1, 2, 3, 5, 8];
 
 function define(registry: Registry) {
@@ -125,6 +143,32 @@ function define(registry: Registry) {
     ]),
     nodeUp: gauge("redis_node_up", "1 while the Redis node answers, else 0.", ["node"]),
     rtt: histogram("redis_rtt_seconds", NETWORK, "Round trips to a Redis node.", ["node"]),
+    nodeCpu: gauge("redis_node_cpu_seconds", "CPU time of the Redis process.", ["node"]),
+    nodeMemory: gauge("redis_node_memory_bytes", "Memory that the Redis node uses.", ["node"]),
+    nodeUptime: gauge("redis_node_uptime_seconds", "Since the Redis process started.", ["node"]),
+    nodeClock: gauge(
+      "redis_node_clock_offset_seconds",
+      "Wall clock of the Redis node less that of this replica.",
+      ["node"],
+    ),
+    lockTime: histogram(
+      "lock_operation_seconds",
+      NETWORK,
+      "Calls of the quorum lock (acquire, extend, release), by outcome.",
+      ["operation", "outcome"],
+    ),
+    lockFailures: counter(
+      "lock_node_failures_total",
+      "Calls of the quorum lock in which a Redis node had no say, by reason.",
+      ["node", "reason"],
+    ),
+    lockWait: histogram("lock_wait_seconds", NETWORK, "Waiting for a lock, by outcome.", [
+      "outcome",
+    ]),
+    lockHold: histogram("lock_hold_seconds", HOLD, "From acquired to given back or lost.", ["end"]),
+    lockShare: histogram("lock_hold_lease_ratio", SHARES, "Time held as a share of the lease.", [
+      "end",
+    ]),
   };
 }
 
@@ -175,6 +219,25 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
       }),
     redisNodeUp: ({ node, up }) => m.nodeUp.set({ node: label("node", node) }, up ? 1 : 0),
     redisRtt: ({ node, seconds }) => m.rtt.observe({ node: label("node", node) }, seconds),
+    redisFacts({ node, cpuSeconds, memoryBytes, uptimeSeconds, clockOffsetSeconds }) {
+      const of = { node: label("node", node) };
+      m.nodeCpu.set(of, cpuSeconds);
+      m.nodeMemory.set(of, memoryBytes);
+      m.nodeUptime.set(of, uptimeSeconds);
+      if (clockOffsetSeconds !== undefined) m.nodeClock.set(of, clockOffsetSeconds);
+    },
+    lockOperation({ operation, outcome, seconds }) {
+      const of = { operation: label("operation", operation), outcome: label("outcome", outcome) };
+      m.lockTime.observe(of, seconds);
+    },
+    lockNodeFailure: ({ node, reason }) =>
+      m.lockFailures.inc({ node: label("node", node), reason: label("reason", reason) }),
+    lockWait: ({ outcome, seconds }) =>
+      m.lockWait.observe({ outcome: label("outcome", outcome) }, seconds),
+    lockHold({ end, seconds, shareOfLease }) {
+      m.lockHold.observe({ end: label("end", end) }, seconds);
+      m.lockShare.observe({ end: label("end", end) }, shareOfLease);
+    },
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };

@@ -15,6 +15,15 @@ async function samples(metrics: Metrics): Promise<Record<string, number>> {
 
 const quiet = (): Metrics => createMetrics({ processMetrics: false, version: "1.2.3" });
 
+const FACTS = {
+  node: "0/a:1",
+  cpuSeconds: 2,
+  memoryBytes: 3,
+  uptimeSeconds: 4,
+  clockOffsetSeconds: -5,
+};
+const nodeMetric = (what: string) => `lockedcron_redis_node_${what}{node="0/a:1"}`;
+
 describe("each hook moves its metric", () => {
   const cases: Record<string, [call: (m: Metrics) => void, name: string, want: number]> = {
     "a launched tick": [
@@ -105,6 +114,35 @@ describe("each hook moves its metric", () => {
       (m) => m.redisRtt({ node: "0/a:1", seconds: 0.001 }),
       'lockedcron_redis_rtt_seconds_sum{node="0/a:1"}',
       0.001,
+    ],
+    "the CPU time of a node": [(m) => m.redisFacts(FACTS), nodeMetric("cpu_seconds"), 2],
+    "the memory of a node": [(m) => m.redisFacts(FACTS), nodeMetric("memory_bytes"), 3],
+    "the uptime of a node": [(m) => m.redisFacts(FACTS), nodeMetric("uptime_seconds"), 4],
+    "the clock of a node": [(m) => m.redisFacts(FACTS), nodeMetric("clock_offset_seconds"), -5],
+    "a renewal": [
+      (m) => m.lockOperation({ operation: "extend", outcome: "renewed", seconds: 0.5 }),
+      'lockedcron_lock_operation_seconds_sum{operation="extend",outcome="renewed"}',
+      0.5,
+    ],
+    "a node without a say": [
+      (m) => m.lockNodeFailure({ node: "0/a:1", reason: "TIMEOUT" }),
+      'lockedcron_lock_node_failures_total{node="0/a:1",reason="TIMEOUT"}',
+      1,
+    ],
+    "a wait in vain": [
+      (m) => m.lockWait({ outcome: "held", seconds: 1.5 }),
+      'lockedcron_lock_wait_seconds_sum{outcome="held"}',
+      1.5,
+    ],
+    "a lock that was held": [
+      (m) => m.lockHold({ end: "released", seconds: 20, shareOfLease: 0.5 }),
+      'lockedcron_lock_hold_seconds_sum{end="released"}',
+      20,
+    ],
+    "how much of its lease": [
+      (m) => m.lockHold({ end: "deadline", seconds: 20, shareOfLease: 0.5 }),
+      'lockedcron_lock_hold_lease_ratio_sum{end="deadline"}',
+      0.5,
     ],
   };
   it.each(Object.entries(cases))("%s", async (_, [call, name, want]) => {

@@ -32,6 +32,8 @@ export function metricsPage(): string {
     "| Is Redis below its majority? | `sum by (instance) (lockedcron_redis_node_up) * 2 <= count by (instance) (lockedcron_redis_node_up)` |",
     "| Do all replicas see each other? | `min(lockedcron_replicas_live) < count(lockedcron_replicas_live)` |",
     '| Are locks lost? | `sum(increase(lockedcron_lock_renewals_total{outcome="lost"}[15m]))` |',
+    "| Which Redis is in the way? | `sum by (node, reason) (rate(lockedcron_lock_node_failures_total[5m]))` |",
+    "| Is a Redis clock off? | `max by (node) (abs(lockedcron_redis_node_clock_offset_seconds)) > 0.1` |",
     "| Do replicas stumble into each other? | `rate(lockedcron_claim_conflicts_total[5m])` |",
     "",
   ].join("\n");
