@@ -18,6 +18,7 @@ export const EventReason = {
   UnknownTimeZone: "UnknownTimeZone",
 
   ForeignJob: "ForeignJob",
+  TemplateRejected: "TemplateRejected",
   TakenOver: "TakenOver",
   LockLost: "LockLost",
   LedgerUnreadable: "LedgerUnreadable",
@@ -28,7 +29,13 @@ export type EventReason = (typeof EventReason)[keyof typeof EventReason];
 export const ConditionType = {
   Ready: "Ready",
   ScheduleValid: "ScheduleValid",
+  TemplateAccepted: "TemplateAccepted",
   LockBackendAvailable: "LockBackendAvailable",
+  Suspended: "Suspended",
+  /** kstatus: it cannot go on without an edit. */
+  Stalled: "Stalled",
+  /** kstatus: it is being worked on. */
+  Reconciling: "Reconciling",
 } as const;
 export type ConditionType = (typeof ConditionType)[keyof typeof ConditionType];
 
@@ -78,6 +85,9 @@ export const Reason = {
   // Conditions.
   Scheduled: "Scheduled",
   ScheduleParsed: "ScheduleParsed",
+  TemplateTaken: "TemplateTaken",
+  TemplateRejected: "TemplateRejected",
+  NotSuspended: "NotSuspended",
   UnparseableSchedule: "UnparseableSchedule",
   UnknownTimeZone: "UnknownTimeZone",
   QuorumReachable: "QuorumReachable",

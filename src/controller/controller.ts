@@ -4,7 +4,7 @@
  */
 import type { Key } from "../api/names.ts";
 import type { Clock, Timers } from "../clock.ts";
-import type { LockBackend } from "../domain/status.ts";
+import type { LockBackend } from "../domain/conditions.ts";
 import type { KubeClient, ReflectorHealth } from "../kube/index.ts";
 import { createAgenda } from "./agenda.ts";
 import { createAttemptBook, REQUEST_BOUND_MS } from "./attempts.ts";
@@ -18,6 +18,7 @@ import { startPulse } from "./pulse.ts";
 import { createReconciler } from "./reconciler.ts";
 import { createScheduleCache } from "./schedule-cache.ts";
 import { createStatusWriter } from "./status-writer.ts";
+import { createTemplateCheck } from "./template-check.ts";
 import { createSweeper, PRIORITY } from "./sweeper.ts";
 import { createTurns, crowdMs } from "./turns.ts";
 import { createWatchdog } from "./watchdog.ts";
@@ -214,6 +215,7 @@ export function createController(o: ControllerOptions): Controller {
     clock,
     replica: o.replica,
     lockBackend: o.lockBackend,
+    templates: createTemplateCheck({ client, jobs: resources.jobs, clock, events: o.events }),
     busy: () => queue.waiting(PRIORITY.dueLater) > 0,
     schedules,
     onStep,

@@ -8,10 +8,12 @@ import type { Key } from "../api/names.ts";
 import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import type { Clock } from "../clock.ts";
 import { rankOf } from "../domain/election.ts";
-import { buildStatus, type LockBackend } from "../domain/status.ts";
+import type { LockBackend, TemplateVerdict } from "../domain/conditions.ts";
+import { buildStatus } from "../domain/status.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import type { Ledgers, Members, Owners, StepHook } from "./ports.ts";
 import type { ScheduleCache } from "./schedule-cache.ts";
+import { toldBy, type TemplateCheck } from "./template-check.ts";
 import { again, done, type Outcome } from "./workqueue.ts";
 
 export interface StatusWriterOptions {
@@ -26,6 +28,7 @@ export interface StatusWriterOptions {
   replica: string;
   schedules: ScheduleCache;
   lockBackend(): LockBackend;
+  templates: TemplateCheck;
   /** Ticks go first: true while launches wait. */
   busy(): boolean;
   onStep: StepHook;
@@ -48,6 +51,7 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
     const owner = o.owners.cached(key);
     if (owner === undefined || owner.metadata.deletionTimestamp !== undefined) {
       lookAt.delete(key);
+      o.templates.forget(key);
       return done();
     }
     const now = o.clock.now();
@@ -59,18 +63,21 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
     }
     if (o.busy()) return again(now + BUSY_RETRY_MS * (1 + o.random()));
     lookAt.delete(key);
-    const patch = difference(owner.status ?? {}, wantedStatus(owner, key, now, rank));
-    if (patch === undefined) return done();
+    const template = rank > 0 ? toldBy(owner) : await o.templates.verdict(key, owner);
+    const recheckAt = rank > 0 ? undefined : o.templates.recheckAt(key);
+    const outcome = recheckAt === undefined ? done() : again(recheckAt);
+    const wanted = wantedStatus(owner, key, { now, rank, template });
+    const patch = difference(owner.status ?? {}, wanted);
+    if (patch === undefined) return outcome;
     await write(owner, patch);
     await o.onStep("statusWritten", key);
-    return done();
+    return outcome;
   }
 
   function wantedStatus(
     owner: LockedCronJob,
     key: Key,
-    now: number,
-    rank: number,
+    { now, rank, template }: { now: number; rank: number; template: TemplateVerdict | undefined },
   ): LockedCronJobStatus {
     const contents = o.ledgers.cached(key)?.contents;
     const ledger =
@@ -81,6 +88,7 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
       owner,
       ledger,
       now,
+      template,
       schedule: o.schedules.of(key, owner),
       // As with the lock: while replicas of two releases run side by side, they must not write over each other.
       tzdata: rank > 0 ? owner.status?.tzdata : undefined,

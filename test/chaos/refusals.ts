@@ -132,3 +132,34 @@ describe.concurrent("a schedule that the CRD cannot judge", () => {
     expect(await lab.violationsAtEnd("range")).toEqual([]);
   });
 });
+
+describe.concurrent("a template that the API server will not take", () => {
+  it("is named before its first tick, and all is well when it is mended", async () => {
+    await lab.create("typo", {
+      schedule: "0 0 1 1 *",
+      job: {
+        completionMode: "Indexed",
+        completions: 1,
+        backoffLimitPerIndex: 1,
+        maxFailedIndexes: 9,
+      },
+    });
+    const { message } = await condition(
+      "typo",
+      ConditionType.TemplateAccepted,
+      "False",
+      Reason.TemplateRejected,
+    );
+    expect(message).toMatch(/maxFailedIndexes.*must be less than or equal to/);
+    await condition("typo", ConditionType.Ready, "False", Reason.TemplateRejected);
+    await condition("typo", ConditionType.Stalled, "True", Reason.TemplateRejected);
+    const event = await lab.seen.until("an event", eventOf("typo", EventReason.TemplateRejected));
+    expect(event.type).toBe("Warning");
+    expect(event.message).toContain(message);
+    await lab.patch("typo", { jobTemplate: { spec: { maxFailedIndexes: 1 } } });
+    await condition("typo", ConditionType.TemplateAccepted, "True", Reason.TemplateTaken);
+    await condition("typo", ConditionType.Ready, "True", Reason.Scheduled);
+    expect(conditionOf(lab.seen.owner("typo"), ConditionType.Stalled)).toBeUndefined();
+    expect(lab.seen.jobs("typo")).toEqual([]);
+  });
+});

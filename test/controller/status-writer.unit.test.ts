@@ -3,6 +3,7 @@ import type { LockedCronJob, LockedCronJobStatus } from "../../src/api/types.ts"
 import { resources } from "../../src/controller/caches.ts";
 import { createScheduleCache } from "../../src/controller/schedule-cache.ts";
 import { createStatusWriter, difference } from "../../src/controller/status-writer.ts";
+import type { TemplateVerdict } from "../../src/domain/conditions.ts";
 import { rankOf } from "../../src/domain/election.ts";
 import type { Ledger } from "../../src/domain/ledger.ts";
 import { aClient, conflict, notFound, rejected } from "../builders/client.ts";
@@ -27,7 +28,13 @@ interface Write {
 /** Replicas before one LockedCronJob, whose status every write changes. */
 function setUp(o: { owner?: LockedCronJob; ledger?: Ledger; fails?: () => Promise<never> } = {}) {
   const time = manualTime(NOON);
-  const world = { owner: o.owner ?? aLockedCronJob(), busy: false, quorum: true };
+  const world = {
+    owner: o.owner ?? aLockedCronJob(),
+    busy: false,
+    quorum: true,
+    template: undefined as TemplateVerdict | undefined,
+    recheckAt: undefined as number | undefined,
+  };
   const writes: Write[] = [];
   const steps: string[] = [];
   const writerOf = (replica: string, quorum?: boolean) =>
@@ -52,6 +59,11 @@ function setUp(o: { owner?: LockedCronJob; ledger?: Ledger; fails?: () => Promis
       replica,
       schedules: createScheduleCache(),
       lockBackend: () => ({ quorum: quorum ?? world.quorum, message: "backend" }),
+      templates: {
+        verdict: () => Promise.resolve(world.template),
+        recheckAt: () => world.recheckAt,
+        forget: () => undefined,
+      },
       busy: () => world.busy,
       onStep: async (point) => void steps.push(point),
     });
@@ -90,6 +102,24 @@ describe("the first in line", () => {
     world.quorum = false;
     await writer.reconcile(KEY);
     expect(Object.keys(writes[1]?.status ?? {})).toEqual(["conditions"]);
+  });
+
+  it("comes back when a template that would be refused is to be looked at again", async () => {
+    const { world, writes, writerOf } = setUp();
+    world.template = { accepted: false, message: "exceeded quota" };
+    world.recheckAt = NOON + 60_000;
+    const writer = writerOf(first);
+    expect(await writer.reconcile(KEY)).toEqual({ kind: "again", at: NOON + 60_000 });
+    expect(writes[0]?.status.conditions).toContainEqual(
+      expect.objectContaining({
+        type: "TemplateAccepted",
+        status: "False",
+        reason: "TemplateRejected",
+        message: "exceeded quota",
+      }),
+    );
+    expect(await writer.reconcile(KEY)).toEqual({ kind: "again", at: NOON + 60_000 });
+    expect(writes).toHaveLength(1);
   });
 
   it("waits while ticks do", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LockedCronJob, LockedCronJobStatus } from "../../src/api/types.ts";
 import { MAX_RUNS, type Ledger } from "../../src/domain/ledger.ts";
 import { parseSchedule, tzdataVersion } from "../../src/domain/schedule/index.ts";
+import type { TemplateVerdict } from "../../src/domain/conditions.ts";
 import { buildStatus } from "../../src/domain/status.ts";
 import {
   aDecision,
@@ -22,6 +23,7 @@ function statusOf(o: {
   ledger?: Ledger | undefined;
   lock?: typeof UP;
   now?: number;
+  template?: TemplateVerdict;
 }): LockedCronJobStatus {
   const { owner = aLockedCronJob(), lock = UP, now = NOON + 1_000 } = o;
   const { schedule, timeZone } = owner.spec;
@@ -29,6 +31,7 @@ function statusOf(o: {
     owner,
     lock,
     now,
+    template: o.template,
     ledger: "ledger" in o ? o.ledger : aLedger({ lastTick: NOON }),
     schedule: parseSchedule(schedule, { timeZone }),
   });
@@ -173,6 +176,53 @@ describe("conditions", () => {
     expect(conditionOf(statusOf(o), "Ready")).toMatchObject(want);
   });
 
+  const refused = { accepted: false, message: "exceeded quota" };
+  it.each<
+    [type: string, situation: string, o: Parameters<typeof statusOf>[0], want: object | undefined]
+  >([
+    [
+      "TemplateAccepted",
+      "a dry run that went through",
+      { template: { accepted: true, message: "taken" } },
+      { status: "True", reason: "TemplateTaken", message: "taken" },
+    ],
+    [
+      "TemplateAccepted",
+      "one that was refused",
+      { template: refused },
+      { status: "False", reason: "TemplateRejected", message: "exceeded quota" },
+    ],
+    ["TemplateAccepted", "no verdict yet", {}, undefined],
+    ["Ready", "a template that would be refused", { template: refused }, { status: "False" }],
+    ["Suspended", "suspended", { owner: aLockedCronJob({ suspend: true }) }, { status: "True" }],
+    ["Suspended", "not suspended", {}, { status: "False", reason: "NotSuspended" }],
+    [
+      "Stalled",
+      "a schedule that cannot be read",
+      { owner: aLockedCronJob({ schedule: "often" }) },
+      { status: "True", reason: "UnparseableSchedule" },
+    ],
+    ["Stalled", "a template that would be refused", { template: refused }, { status: "True" }],
+    ["Stalled", "all is well", {}, undefined],
+    [
+      "Reconciling",
+      "a refused Job that is tried again",
+      { ledger: aLedger({ runs: [aRun({ refusal })] }) },
+      { status: "True", reason: "CreateRefused" },
+    ],
+    [
+      "Reconciling",
+      "one that is stalled",
+      { ledger: aLedger({ runs: [aRun({ refusal })] }), template: refused },
+      undefined,
+    ],
+    ["Reconciling", "all is well", {}, undefined],
+  ])("%s: %s", (type, _, o, want) => {
+    const condition = conditionOf(statusOf(o), type);
+    if (want === undefined) expect(condition).toBeUndefined();
+    else expect(condition).toMatchObject(want);
+  });
+
   it("LockBackendAvailable tells of the quorum, whatever the policy", () => {
     expect(conditionOf(statusOf({ lock: DOWN }), "LockBackendAvailable")).toMatchObject({
       status: "False",
@@ -201,6 +251,6 @@ describe("conditions", () => {
   it("are of the generation that was looked at", () => {
     const status = statusOf({ owner: aLockedCronJob({}, { generation: 6 }) });
     expect(status.observedGeneration).toBe(6);
-    expect(status.conditions?.map((c) => c.observedGeneration)).toEqual([6, 6, 6]);
+    expect(status.conditions?.map((c) => c.observedGeneration)).toEqual([6, 6, 6, 6]);
   });
 });

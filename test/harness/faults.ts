@@ -99,10 +99,13 @@ function wrapper(faults: readonly CallFault[]): (client: KubeClient) => KubeClie
 
   return (client) => ({
     ...client,
+    // A dry run creates nothing, and is no step of the protocol.
     create: (type, object, options) =>
-      around(`create ${type.plural}`, object.metadata.name, () =>
-        client.create(type, object, options),
-      ),
+      options?.dryRun === true
+        ? client.create(type, object, options)
+        : around(`create ${type.plural}`, object.metadata.name, () =>
+            client.create(type, object, options),
+          ),
     update: (type, object, options) =>
       around(`update ${type.plural}`, object.metadata.name, () =>
         client.update(type, object, options),
