@@ -1,7 +1,7 @@
 /** What elects a replica for a tick before the ledger decides: a majority of Redis masters, or nothing. */
 import type { Config } from "../config.ts";
 import type { Locks } from "../controller/ports.ts";
-import type { LockBackend } from "../domain/status.ts";
+import type { LockBackend } from "../domain/conditions.ts";
 import { describeHealth, type LockHealth } from "../lock/index.ts";
 import type { Health, Logger, Metrics } from "../telemetry/index.ts";
 import { createLock, locksOf, reportNodes } from "./locks.ts";
