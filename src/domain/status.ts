@@ -2,7 +2,7 @@ import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import { conditions, MAX_MESSAGE, rfc3339, type StatusFacts } from "./conditions.ts";
 import { ticksFrom } from "./decide/index.ts";
 import { activeRuns, type Ledger, type Run } from "./ledger.ts";
-import { tzdataVersion, type ParseScheduleResult, type Schedule } from "./schedule/index.ts";
+import { tzdataVersion, type Schedule } from "./schedule/index.ts";
 
 const NEXT_TIMES = 5;
 
