@@ -22,6 +22,7 @@ import {
   createClockReport,
   createObserver,
   onMembership,
+  onSuperseded,
   onWatchHealth,
 } from "./operator/reports.ts";
 import { createTroubles, type Troubles } from "./operator/troubles.ts";
@@ -115,13 +116,7 @@ export function createOperator(o: OperatorOptions): Operator {
       hooks: {
         watchHealth: (h, watch) => onWatchHealth(h, watch, troubles, metrics, log),
         superseded: (by) => {
-          const reason = `process ${by} runs under the same replica name ${config.replica}`;
-          health.set("membership", { ok: false, reason });
-          log.error("another process has taken this replica's place", {
-            event: "Superseded",
-            reason,
-            next: "this process ends; give each replica a --replica of its own",
-          });
+          onSuperseded(by, config.replica, health, log);
           o.onSuperseded();
         },
         membershipHealth: (trouble) => onMembership(trouble, health, log),

@@ -65,7 +65,7 @@ export const OPTIONS = {
   }),
   kubeTimeoutMs: integer({
     min: 500,
-    max: 120_000,
+    max: 30_000,
     fallback: 10_000,
     help: "Milliseconds until a request to the API server counts as lost (watches excepted).",
   }),

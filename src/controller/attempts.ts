@@ -8,10 +8,16 @@ import type { Attempt, Run } from "../domain/ledger.ts";
 import type { Members } from "./ports.ts";
 
 /**
- * How long a request of ours may still be on its way after it was sent: the API server's own limit for a request
- * (--request-timeout, 60 s by default) twice, for the way there and for the handling.
+ * How long a POST may still arrive after its process was proven dead, or gave up on it, ms. The sum of what it may take:
+ *
+ *    15 s  a process sends without another look at its Lease (membership.ts)
+ *    30 s  its call waits for a connection and a place (--kube-timeout-ms at most); after that it is not sent at all
+ *   128 s  the kernel goes on sending what a closed socket left behind: tcp_orphan_retries of 8 (the default 0 means 8)
+ *          from a retransmission time-out of 250 ms, doubled each time (Linux, Documentation/networking/ip-sysctl;
+ *          200 ms and the round trip are where it begins)
+ *    60 s  the API server works on it (its --request-timeout)
  */
-export const REQUEST_BOUND_MS = 120_000;
+export const REQUEST_BOUND_MS = 240_000;
 
 /** Answered attempts are remembered this long, so that a ledger version from the past cannot make us send again. */
 const REMEMBER_MS = 3_600_000;

@@ -12,6 +12,7 @@ import { createCaches, resources } from "./caches.ts";
 import type { Context } from "./context.ts";
 import { createJobStore } from "./job-store.ts";
 import { createLedgerStore } from "./ledger-store.ts";
+import { replicaOf } from "./member-lease.ts";
 import { createMembership } from "./membership.ts";
 import type { EventSink, Locks, Observer, StepHook } from "./ports.ts";
 import { startPulse } from "./pulse.ts";
@@ -83,6 +84,7 @@ const STATUS_DELAY_MS = 300;
 export function createController(o: ControllerOptions): Controller {
   const { client, clock, timers, random, requestBoundMs = REQUEST_BOUND_MS } = o;
   const onStep: StepHook = o.onStep ?? (() => Promise.resolve());
+  const isOwn = (process: string): boolean => process === o.process;
   const agenda = createAgenda();
   let phase: "starting" | "running" | "stopping" = "starting";
   let pulse: { stop(): Promise<void> } | undefined;
@@ -117,6 +119,7 @@ export function createController(o: ControllerOptions): Controller {
     requestBoundMs,
     onHealth: o.hooks.membershipHealth,
     onSuperseded: o.hooks.superseded,
+    owes: (replica) => ledgers.withAttemptsOf((p) => replicaOf(p) === replica).length > 0,
     onChange: () => {
       if (phase === "running") for (const key of ledgers.withRuns()) changed(key);
     },
@@ -265,7 +268,7 @@ export function createController(o: ControllerOptions): Controller {
       await statusQueue.drain(Math.max(0, until - clock.monotonic()));
       await watchdog[Symbol.asyncDispose]();
       // ORDER: whoever leaves an attempt unsettled, or a claim on its way, keeps the Lease: by it his death is proven.
-      const owed = [...unfinished, ...ledgers.withAttemptsOf(o.process)];
+      const owed = [...unfinished, ...ledgers.withAttemptsOf(isOwn)];
       if (owed.length > 0) await membership[Symbol.asyncDispose]();
       else await membership.resign();
       await caches[Symbol.asyncDispose]();
@@ -287,7 +290,7 @@ export function createController(o: ControllerOptions): Controller {
   async function endLaunches(until: number, running: readonly Key[]): Promise<void> {
     const deadline = Promise.withResolvers<void>();
     const callOff = timers.after(Math.max(0, until - clock.monotonic()), deadline.resolve);
-    const open = ledgers.withAttemptsOf(o.process).filter((key) => !running.includes(key));
+    const open = ledgers.withAttemptsOf(isOwn).filter((key) => !running.includes(key));
     await Promise.race([Promise.allSettled(open.map(reconciler.reconcile)), deadline.promise]);
     callOff();
   }

@@ -26,6 +26,8 @@ import type { LedgerRecord } from "./ports.ts";
 const HELD_RETRY_MS = 60;
 /** Between looks for a quorum when the policy is to wait for it, ms. */
 const QUORUM_RETRY_MS = 1_000;
+/** Between looks whether this process holds its membership Lease, ms. */
+const MEMBER_RETRY_MS = 1_000;
 const REFUSAL_BACKOFF = { baseMs: 1_000, maxMs: 300_000 };
 
 export interface Tick {
@@ -51,6 +53,8 @@ export async function launch(
   const lockKey = lockKeyOf(c, owner, t.tick);
   const lockValue = `${runId}#${Math.floor(c.random() * 2 ** 48).toString(36)}`;
 
+  // ORDER: no process is named in a ledger before it has held its Lease. By that Lease its death is proven.
+  if (!(await c.members.confirm())) return notAMember(c);
   const electionLeaseMs = c.electionLeaseMs();
   const begun = c.clock.monotonic();
   const election = await c.locks.tryAcquire(lockKey, lockValue, electionLeaseMs);
@@ -119,10 +123,15 @@ export async function send(
   rank: number,
 ): Promise<StepResult> {
   const key = keyOf(owner.metadata.namespace, owner.metadata.name);
+  // ORDER: before the attempt counts as sent. What cannot be built never leaves.
+  const body = buildJob(owner, run, n, schedule.timestamp(run.tick));
+  // ORDER: right before the POST. This process may have stood still since the claim, and been fenced meanwhile: then the
+  // others do not wait for this POST, and the Job that it would have to meet may be gone.
+  if (!(await c.members.confirm())) return notAMember(c);
   c.attempts.sending(run.runId, n);
   let job: JobView;
   try {
-    job = await c.jobs.create(buildJob(owner, run, n, schedule.timestamp(run.tick)));
+    job = await c.jobs.create(body);
   } catch (error) {
     return createFailed(c, owner, record, run, n, error);
   }
@@ -149,6 +158,7 @@ export async function takeOver(
   // ORDER: look only after the ledger version was read that the compare-and-set below insists on.
   const job = await c.jobs.read(owner.metadata.namespace, run.jobName);
   if (job !== undefined) return found(c, owner, record, run, job);
+  if (!(await c.members.confirm())) return notAMember(c);
   const next = addAttempt(ledger, run.runId, c.process);
   let written: LedgerRecord;
   try {
@@ -169,6 +179,11 @@ export async function takeOver(
   await c.onStep("claimed", key);
   const fresh = findRun(next.ledger, run.runId) as Run;
   return send(c, owner, schedule, written, fresh, next.n, rank);
+}
+
+/** It may not send. Either the Lease can be renewed soon, or this process is about to end. */
+function notAMember(c: Context): StepResult {
+  return againIn(c, MEMBER_RETRY_MS, "this process cannot confirm its membership Lease");
 }
 
 async function createFailed(

@@ -37,8 +37,8 @@ export interface LedgerStore extends Ledgers {
   keys(): Iterable<Key>;
   /** Keys of ledgers that have an open run. */
   withRuns(): Iterable<Key>;
-  /** Keys of runs with an attempt of this process that is not settled. */
-  withAttemptsOf(process: string): Key[];
+  /** Keys of runs with an attempt that is not settled, of a process for which this holds. */
+  withAttemptsOf(isMeant: (process: string) => boolean): Key[];
 }
 
 export function createLedgerStore(o: {
@@ -99,12 +99,12 @@ export function createLedgerStore(o: {
     cached: (key) => known.get(key),
     keys: () => known.keys(),
     withRuns: () => withRuns,
-    withAttemptsOf: (process) =>
+    withAttemptsOf: (isMeant) =>
       [...withRuns].filter((key) => {
         const contents = known.get(key)?.contents;
         if (contents?.state !== "present") return false;
         const attempts = contents.ledger.runs.flatMap((run) => run.attempts);
-        return attempts.some((a) => a.by === process && !a.settled);
+        return attempts.some((a) => !a.settled && isMeant(a.by));
       }),
     observe(lease) {
       gone.back(lease.metadata.uid);

@@ -2,41 +2,41 @@
  * Who the replicas are: one Lease each, renewed by its process. Whether another one lives is judged by the time since
  * its Lease was last seen to change, on our own clock, never by comparing clocks.
  *
- * It also proves deaths. Only two things prove that a process can send nothing any more: its pod is gone, or a newer
- * process of the same replica has taken its Lease (the kubelet, or whatever supervises it, never runs two at once).
- * A Lease that has run out proves nothing: the process may be paused and go on later.
+ * It also proves deaths. What proves that a process can send nothing any more is that its Lease names another one: by
+ * compare-and-set a newer process of the same replica has taken it, or we have (a fence), and no process sends without
+ * having held its Lease a moment ago (member-lease.ts). A pod that is gone, or a long silence, is only the occasion to
+ * fence: a pod that was deleted by force may still run, and a process that is silent may be paused and go on later.
  */
-import { COMPONENT_LABEL, PROCESS_ANNOTATION, REPLICA_COMPONENT } from "../api/names.ts";
 import type { KubeObject, Lease } from "../api/types.ts";
-import type { Clock, Timers } from "../clock.ts";
 import { rankOf } from "../domain/election.ts";
-import { hash32 } from "../domain/hash.ts";
-import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
+import { hasReason } from "../kube/index.ts";
+import type { ResourceType } from "../kube/index.ts";
 import { REQUEST_BOUND_MS } from "./attempts.ts";
-import { microTime } from "./ledger-store.ts";
+import {
+  createMemberLease,
+  fenceOf,
+  isFence,
+  leaseFor,
+  memberLeaseName,
+  podOf,
+  processOf,
+  replicaOf,
+  type MemberLeaseOptions,
+} from "./member-lease.ts";
 import type { Members } from "./ports.ts";
 
-export interface MembershipOptions {
-  client: KubeClient;
-  leases: ResourceType<Lease>;
+export interface MembershipOptions extends Omit<
+  MemberLeaseOptions,
+  "trustMs" | "onRenewed" | "onTaken"
+> {
   pods: ResourceType<KubeObject>;
-  clock: Clock;
-  timers: Timers;
-  namespace: string;
-  /** Name of the replica: in a cluster the uid of its pod. */
-  replica: string;
-  /** Name of the replica's pod; without one only a newer process proves a death. */
-  podName: string | undefined;
-  /** `<replica>/<nonce>`. */
-  process: string;
-  leaseSeconds: number;
   /** Default REQUEST_BOUND_MS; shorter only in tests. */
   requestBoundMs?: number;
-  /** How the renewal goes: undefined when well, else what is wrong. */
-  onHealth(trouble: string | undefined): void;
   onChange(): void;
-  /** Another process has taken the Lease that this one held: two run under one name, and this is the older. */
+  /** The Lease that this process held was taken from it: it may send nothing any more and is to end. */
   onSuperseded(by: string): void;
+  /** A ledger knows of an attempt of this replica that is not settled. */
+  owes(replica: string): boolean;
 }
 
 export interface Membership extends Members, AsyncDisposable {
@@ -61,39 +61,54 @@ interface Seen {
   /** Monotonic time of the last change of renewTime. */
   changedAt: number;
   durationMs: number;
+  version: { uid: string; resourceVersion: string };
+  /** The Lease was deleted; what it told is kept. */
+  gone: boolean;
 }
 
-/** How often a suspect's pod is asked for, ms. */
-const POD_LOOK_MS = 10_000;
-const RESIGN = { timeoutMs: 5_000, priority: "high" } as const;
-const POD_ANNOTATION = "lockedcron.io/pod";
-
-export function memberLeaseName(replica: string): string {
-  return `lockedcron-replica-${hash32(replica).toString(16).padStart(8, "0")}`;
-}
+/** How long a process may send after it last held its Lease, at the most, ms. Counted in by REQUEST_BOUND_MS. */
+const TRUST_MS = 15_000;
+/** How often a suspect is looked into, ms. */
+const LOOK_MS = 10_000;
+/**
+ * A process that gave no sign of life for so long is fenced whatever its pod says, ms. By then the kernel has given up what
+ * a paused process left in an open socket (tcp_retries2: 924.6 s with the defaults of Linux, less REQUEST_BOUND_MS).
+ */
+const LONG_SILENCE_MS = 900_000;
+/** Leases of replicas that are gone for good are kept so long, ms; longer than GONE_FOR_GOOD_MS. */
+const COLLECT_MS = 3_600_000;
 
 export function createMembership(o: MembershipOptions): Membership {
   const seen = new Map<string, Seen>();
   /** Processes proven dead, and since when (monotonic) we know. */
   const deadSince = new Map<string, number>();
-  const podLooks = new Map<string, number>();
-  const durationMs = o.leaseSeconds * 1000;
+  /** Processes that somebody waits for: since when, and when they were last looked into. */
+  const suspects = new Map<string, { since: number; lookedAt: number }>();
   const requestBoundMs = o.requestBoundMs ?? REQUEST_BOUND_MS;
   let stopped = false;
-  let renewing: Promise<void> = Promise.resolve();
-  /** This process has written the Lease at least once. */
-  let held = false;
-  let cancelRenewal: (() => void) | undefined;
-  let current: Lease | undefined;
+  const own = createMemberLease({
+    ...o,
+    trustMs: Math.min(TRUST_MS, o.leaseSeconds * 1000, requestBoundMs / 4),
+    onRenewed(lease) {
+      note(lease);
+      void collect();
+    },
+    onTaken: o.onSuperseded,
+  });
 
   function observe(lease: Lease): void {
-    const process = lease.metadata.annotations?.[PROCESS_ANNOTATION];
-    if (process === undefined) return;
-    const name = lease.metadata.name;
-    if (held && name === memberLeaseName(o.replica) && process !== o.process) {
-      o.onSuperseded(process);
-      return;
-    }
+    const process = processOf(lease);
+    const isOwn = lease.metadata.name === memberLeaseName(o.replica);
+    if (isOwn) own.observe(lease);
+    if (process === undefined || (isOwn && process !== o.process)) return;
+    note(lease);
+  }
+
+  function note(lease: Lease): void {
+    const process = processOf(lease);
+    const { name, uid, resourceVersion } = lease.metadata;
+    // Another replica's, or edited by hand: it tells nothing about the replica that it is named for.
+    if (process === undefined || name !== memberLeaseName(replicaOf(process))) return;
     const old = seen.get(name);
     const renewTime = lease.spec?.renewTime ?? "";
     if (old !== undefined && old.process !== process) proveDead(old.process);
@@ -101,21 +116,25 @@ export function createMembership(o: MembershipOptions): Membership {
     seen.set(name, {
       replica: replicaOf(process),
       process,
-      podName: lease.metadata.annotations?.[POD_ANNOTATION],
+      podName: podOf(lease) ?? old?.podName,
       renewTime,
       changedAt: changed ? o.clock.monotonic() : old.changedAt,
       durationMs: (lease.spec?.leaseDurationSeconds ?? o.leaseSeconds) * 1000,
+      version: { uid, resourceVersion },
+      gone: false,
     });
-    if (old === undefined || old.process !== process) o.onChange();
+    if (old === undefined || old.gone || old.process !== process) o.onChange();
   }
 
   function proveDead(process: string): void {
+    suspects.delete(process);
     if (process === o.process || deadSince.has(process)) return;
     deadSince.set(process, o.clock.monotonic());
     o.onChange();
   }
 
   function isFresh(member: Seen): boolean {
+    if (member.gone || isFence(member.process)) return false;
     return o.clock.monotonic() - member.changedAt < member.durationMs;
   }
 
@@ -126,101 +145,96 @@ export function createMembership(o: MembershipOptions): Membership {
       return o.clock.monotonic() - since > requestBoundMs ? "past" : "dead";
     }
     const replica = replicaOf(process);
-    // ORDER: our own replica's name is ours alone, so an older process of it has ended before we began.
     if (replica === o.replica) {
-      proveDead(process);
-      return "dead";
+      // ORDER: only once its Lease is ours. Until then it may run beside us, if two were given one name.
+      if (own.held()) proveDead(process);
+      return own.held() ? "dead" : "silent";
     }
     const member = seen.get(memberLeaseName(replica));
-    if (member !== undefined && member.process !== process) {
-      proveDead(process);
-      return "dead";
+    if (member?.process === process && isFresh(member)) {
+      suspects.delete(process);
+      return "alive";
     }
-    if (member !== undefined && isFresh(member)) return "alive";
-    void lookForPod(process, member?.podName);
+    suspect(process);
     return "silent";
   }
 
   /** Asked again and again while somebody waits for the process, so it looks only now and then. */
-  async function lookForPod(process: string, podName: string | undefined): Promise<void> {
-    if (podName === undefined || stopped) return;
-    const last = podLooks.get(process) ?? -Infinity;
-    if (o.clock.monotonic() - last < POD_LOOK_MS) return;
-    podLooks.set(process, o.clock.monotonic());
+  function suspect(process: string): void {
+    if (stopped) return;
+    const now = o.clock.monotonic();
+    const known = suspects.get(process) ?? { since: now, lookedAt: -Infinity };
+    if (now - known.lookedAt < LOOK_MS) return;
+    suspects.set(process, { ...known, lookedAt: now });
+    // Whatever cannot be asked now is asked again.
+    void lookInto(process).catch(() => undefined);
+  }
+
+  /**
+   * ORDER: the Lease as it is now. Our copy may be older than the ledger that names the process, and show the one before it,
+   * which does not prove that this one is dead. A process holds its Lease before it is named in any ledger.
+   */
+  async function lookInto(process: string): Promise<void> {
+    const key = { namespace: o.namespace, name: memberLeaseName(replicaOf(process)) };
+    const lease = await o.client.get(o.leases, key).catch((error: unknown) => {
+      if (hasReason(error, "NotFound")) return undefined;
+      throw error;
+    });
+    if (lease !== undefined) note(lease);
+    const holder = lease === undefined ? undefined : processOf(lease);
+    if (holder !== undefined && holder !== process) {
+      proveDead(process);
+      return;
+    }
+    const member = seen.get(key.name);
+    const { podName } = member ?? {};
+    if (holder !== undefined && member !== undefined && isFresh(member)) return;
+    if (!isSilentForLong(process, member) && !(await isPodOver(process, podName))) return;
+    const fence = { process: fenceOf(process, o.process), podName, leaseSeconds: o.leaseSeconds };
+    const body = leaseFor(fence, o.namespace, o.clock.now(), lease);
+    // By compare-and-set: should it be renewed meanwhile, then the process lives.
+    note(
+      lease === undefined
+        ? await o.client.create(o.leases, body)
+        : await o.client.update(o.leases, body),
+    );
+    proveDead(process);
+  }
+
+  function isSilentForLong(process: string, member: Seen | undefined): boolean {
+    const asked = suspects.get(process)?.since ?? Infinity;
+    const since = member?.process === process && !member.gone ? member.changedAt : asked;
+    return o.clock.monotonic() - since >= LONG_SILENCE_MS;
+  }
+
+  async function isPodOver(process: string, podName: string | undefined): Promise<boolean> {
+    if (podName === undefined) return false;
     try {
       const pod = await o.client.get(o.pods, { namespace: o.namespace, name: podName });
-      if (pod.metadata.uid !== replicaOf(process) || isOver(pod)) proveDead(process);
+      return pod.metadata.uid !== replicaOf(process) || isOver(pod);
     } catch (error) {
-      if (hasReason(error, "NotFound")) proveDead(process);
-    }
-  }
-
-  function body(): Lease {
-    const now = microTime(o.clock.now());
-    const renewed = current?.metadata.annotations?.[PROCESS_ANNOTATION] === o.process;
-    const metadata = {
-      ...current?.metadata,
-      name: memberLeaseName(o.replica),
-      namespace: o.namespace,
-      labels: { ...current?.metadata.labels, [COMPONENT_LABEL]: REPLICA_COMPONENT },
-      annotations: {
-        ...current?.metadata.annotations,
-        [PROCESS_ANNOTATION]: o.process,
-        ...(o.podName === undefined ? {} : { [POD_ANNOTATION]: o.podName }),
-      },
-    };
-    return {
-      apiVersion: "coordination.k8s.io/v1",
-      kind: "Lease",
-      metadata: metadata as Lease["metadata"],
-      spec: {
-        ...current?.spec,
-        holderIdentity: o.replica,
-        leaseDurationSeconds: o.leaseSeconds,
-        renewTime: now,
-        acquireTime: renewed ? (current?.spec?.acquireTime ?? now) : now,
-      },
-    };
-  }
-
-  async function renew(): Promise<void> {
-    const key = { namespace: o.namespace, name: memberLeaseName(o.replica) };
-    const timeoutMs = durationMs / 3;
-    try {
-      current ??= await o.client.get(o.leases, key, { timeoutMs, priority: "high" });
-      // ORDER: look before writing. To take the Lease back would declare the newer process dead.
-      if (held && current.metadata.annotations?.[PROCESS_ANNOTATION] !== o.process) {
-        observe(current);
-        return;
-      }
-    } catch (error) {
-      if (!hasReason(error, "NotFound")) throw error;
-    }
-    const call = { timeoutMs, priority: "high" as const };
-    try {
-      current =
-        current === undefined
-          ? await o.client.create(o.leases, body(), call)
-          : await o.client.update(o.leases, body(), call);
-    } catch (error) {
-      current = undefined;
+      if (hasReason(error, "NotFound")) return true;
       throw error;
     }
-    held = true;
-    observe(current);
   }
 
-  async function renewAndReport(): Promise<void> {
-    try {
-      await renew();
-      o.onHealth(undefined);
-    } catch (error) {
-      o.onHealth(error instanceof Error ? error.message : String(error));
-    }
-    if (!stopped) {
-      cancelRenewal = o.timers.after(durationMs / 3, () => {
-        renewing = renewAndReport();
-      });
+  /** The Leases of replicas that are gone for good, once nothing hangs on them. */
+  async function collect(): Promise<void> {
+    const now = o.clock.monotonic();
+    for (const [name, { replica, changedAt, version, gone }] of seen) {
+      if (replica === o.replica || now - changedAt < COLLECT_MS || o.owes(replica)) continue;
+      if (!gone && rankOf(o.replica, live(), name) > 0) continue;
+      const key = { namespace: o.namespace, name };
+      try {
+        if (!gone) await o.client.delete(o.leases, key, { preconditions: version });
+      } catch (error) {
+        // Renewed after all, or not to be deleted now: the next round looks again.
+        if (!hasReason(error, "NotFound")) continue;
+      }
+      seen.delete(name);
+      for (const process of deadSince.keys()) {
+        if (replicaOf(process) === replica) deadSince.delete(process);
+      }
     }
   }
 
@@ -234,39 +248,28 @@ export function createMembership(o: MembershipOptions): Membership {
     observe,
     live,
     rank(key) {
-      const own = seen.get(memberLeaseName(o.replica));
+      const member = seen.get(memberLeaseName(o.replica));
       const members = live();
-      const connected = own?.process === o.process && isFresh(own);
+      const connected = member?.process === o.process && isFresh(member);
       return connected ? rankOf(o.replica, members, key) : members.length;
     },
     observeDeleted(lease) {
-      seen.delete(lease.metadata.name);
+      const { name, uid } = lease.metadata;
+      if (name === memberLeaseName(o.replica)) own.observeDeleted(lease);
+      const member = seen.get(name);
+      if (member?.version.uid === uid) seen.set(name, { ...member, gone: true });
       o.onChange();
     },
     stateOf,
-    start: () => (renewing = renewAndReport()),
+    confirm: own.confirm,
+    start: own.start,
     async resign() {
       stopped = true;
-      cancelRenewal?.();
-      // ORDER: a renewal under way would leave the Lease newer than the version that is taken away.
-      await renewing;
-      const key = { namespace: o.namespace, name: memberLeaseName(o.replica) };
-      try {
-        const { metadata } = current ?? (await o.client.get(o.leases, key, RESIGN));
-        if (metadata.annotations?.[PROCESS_ANNOTATION] !== o.process) return;
-        // As we have written it: by now it may be the Lease of a newer process.
-        const { uid, resourceVersion } = metadata;
-        await o.client.delete(o.leases, key, {
-          ...RESIGN,
-          preconditions: { uid, resourceVersion },
-        });
-      } catch {
-        // It runs out by itself.
-      }
+      await own.resign();
     },
     async [Symbol.asyncDispose]() {
       stopped = true;
-      cancelRenewal?.();
+      await own[Symbol.asyncDispose]();
     },
   };
 }
@@ -274,9 +277,4 @@ export function createMembership(o: MembershipOptions): Membership {
 /** All its containers have ended and none is started again: an evicted pod stays like this for days. */
 function isOver(pod: KubeObject & { status?: { phase?: string } }): boolean {
   return pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded";
-}
-
-export function replicaOf(process: string): string {
-  const slash = process.lastIndexOf("/");
-  return slash < 0 ? process : process.slice(0, slash);
 }

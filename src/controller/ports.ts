@@ -83,10 +83,15 @@ export interface Members {
   /**
    * alive     it may be running
    * silent    its membership has run out: it may be dead, paused or cut off
-   * dead      proven: its pod is gone, or a newer process of the same replica has taken its place
+   * dead      proven: its Lease was taken from it, without which it sends nothing
    * past      dead for longer than any request of it can still be on its way
    */
   stateOf(process: string): "alive" | "silent" | "dead" | "past";
+  /**
+   * Whether this process may send: its own Lease was its own a moment ago, so nobody has begun to count it as dead for
+   * long enough. Never rejects.
+   */
+  confirm(): Promise<boolean>;
 }
 
 export interface EventSink {

@@ -1,5 +1,6 @@
 /** What the controller and the watches tell, as log lines, metrics and readiness checks. */
 import { Reason } from "../api/reasons.ts";
+import { isFence } from "../controller/member-lease.ts";
 import type { Observer } from "../controller/ports.ts";
 import type { SkewMeter } from "../controller/skew.ts";
 import { clockSkewMessage, isClockWrong } from "../domain/decide/index.ts";
@@ -53,6 +54,22 @@ export function onMembership(trouble: string | undefined, health: Health, log: L
     event: "MembershipTrouble",
     reason: trouble,
     next: "the others count this replica as silent and go on",
+  });
+}
+
+/** Another process took this one's Lease: one of the same name, or one that took it for dead. */
+export function onSuperseded(by: string, replica: string, health: Health, log: Logger): void {
+  const fenced = isFence(by);
+  const reason = fenced
+    ? `this process was silent for so long that another replica took its Lease (${by})`
+    : `process ${by} runs under the same replica name ${replica}`;
+  health.set("membership", { ok: false, reason });
+  log.error("another process has taken this replica's place", {
+    event: "Superseded",
+    reason,
+    next: fenced
+      ? "this process ends; a new one takes its place"
+      : "this process ends; give each replica a --replica of its own",
   });
 }
 

@@ -44,7 +44,7 @@ export function aContext(parts: {
     jobs: calls("jobs", parts.jobs),
     owners: calls("owners", parts.owners),
     locks: calls("locks", parts.locks),
-    members: calls("members", parts.members),
+    members: calls("members", { confirm: () => Promise.resolve(true), ...parts.members }),
     attempts: calls("attempts", parts.attempts),
     events: { event: () => undefined, ...parts.events },
     observe: {

@@ -4,3 +4,4 @@
  */
 import "./crash-points.ts";
 import "./paused.ts";
+import "./fenced.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConditionType, EventReason, Reason } from "../../src/api/reasons.ts";
 import { resources } from "../../src/controller/caches.ts";
-import { memberLeaseName } from "../../src/controller/membership.ts";
+import { memberLeaseName } from "../../src/controller/member-lease.ts";
 import { hasReason } from "../../src/kube/index.ts";
 import { until } from "../cluster/proc.ts";
 import { conditionOf, nameFor, NEVER_FINISHES, useWorld, type Lab } from "./world.ts";

@@ -138,12 +138,12 @@ describe("open runs", () => {
     const { store } = aStore();
     store.observe(aLease(aLedger({ runs: [aRun({ attempts: [anAttempt({ by: "me/1" })] })] })));
     expect([...store.withRuns()]).toEqual([KEY]);
-    expect(store.withAttemptsOf("me/1")).toEqual([KEY]);
-    expect(store.withAttemptsOf("me/2")).toEqual([]);
+    expect(store.withAttemptsOf((by) => by === "me/1")).toEqual([KEY]);
+    expect(store.withAttemptsOf((by) => by === "me/2")).toEqual([]);
     const settled = aLedger({ runs: [aStartedRun({ attempts: [anAttempt({ settled: true })] })] });
     store.observe(aLease(settled, { resourceVersion: "2" }));
     expect([...store.withRuns()]).toEqual([KEY]);
-    expect(store.withAttemptsOf("me/1")).toEqual([]);
+    expect(store.withAttemptsOf((by) => by === "me/1")).toEqual([]);
     store.observe(aLease(aLedger(), { resourceVersion: "3" }));
     expect([...store.withRuns()]).toEqual([]);
   });

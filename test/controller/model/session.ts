@@ -82,6 +82,7 @@ function open(process: string, start: Start, tamper: Tamper) {
 
   const members: Members = {
     live: () => [replicaOf(process)],
+    confirm: () => Promise.resolve(true),
     stateOf: (p) => (p === process ? "alive" : start.past.includes(p) ? "past" : "silent"),
   };
   const { book, notes } = bookOf(process, start, members, tamper);
