@@ -21,6 +21,7 @@ export const EventReason = {
   TemplateRejected: "TemplateRejected",
   TakenOver: "TakenOver",
   LockLost: "LockLost",
+  LabelRestored: "LabelRestored",
   LedgerUnreadable: "LedgerUnreadable",
 } as const;
 export type EventReason = (typeof EventReason)[keyof typeof EventReason];

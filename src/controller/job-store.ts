@@ -1,5 +1,5 @@
 /** The Jobs of our LockedCronJobs: what the watch tells, and what this process has created or looked at since. */
-import { LAUNCH_FINALIZER, NAME_LABEL, keyOf, splitKey, type Key } from "../api/names.ts";
+import { KIND, LAUNCH_FINALIZER, NAME_LABEL, keyOf, splitKey, type Key } from "../api/names.ts";
 import type { Job, KubeObject } from "../api/types.ts";
 import { viewOf, type JobView } from "../domain/job.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
@@ -34,15 +34,18 @@ export function createJobStore(o: {
   const known = new Map<Key, Map<string, JobView>>();
   const gone = createGone();
 
-  const keyOfJob = (job: Job): Key | undefined => {
-    const name = job.metadata.labels?.[NAME_LABEL];
-    return name === undefined ? undefined : keyOf(job.metadata.namespace, name);
+  /** By its owner: a label is easily changed, and the Job would be looked for under one name and found under another. */
+  const keyOfJob = ({ metadata }: Job): Key | undefined => {
+    const owner = metadata.ownerReferences?.find((r) => r.controller === true && r.kind === KIND);
+    const name = owner?.name ?? metadata.labels?.[NAME_LABEL];
+    return name === undefined ? undefined : keyOf(metadata.namespace, name);
   };
 
   function learn(job: Job): { view: JobView; key: Key | undefined } {
     const view = viewOf(job);
     const key = keyOfJob(job);
-    if (key === undefined || gone.has(view.uid)) return { view, key };
+    // Without its label it would stay for ever as it is now: no watch tells more of it.
+    if (key === undefined || !view.labelled || gone.has(view.uid)) return { view, key };
     let jobs = known.get(key);
     if (jobs === undefined) known.set(key, (jobs = new Map()));
     const old = jobs.get(view.name);
@@ -117,6 +120,16 @@ export function createJobStore(o: {
       } catch (error) {
         if (!hasReason(error, "NotFound", "Conflict")) throw error;
         // Gone, or gone and made anew by somebody else: the cache learns what is there now.
+        await this.read(job.namespace, job.name);
+      }
+    },
+    async putLabel(job, name) {
+      const body = { metadata: { uid: job.uid, labels: { [NAME_LABEL]: name } } };
+      const key = { namespace: job.namespace, name: job.name };
+      try {
+        learn(await o.client.patch(o.jobs, key, { type: "strategic", body }));
+      } catch (error) {
+        if (!hasReason(error, "NotFound", "Conflict")) throw error;
         await this.read(job.namespace, job.name);
       }
     },

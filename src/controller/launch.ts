@@ -21,6 +21,7 @@ import { isKubeError } from "../kube/errors.ts";
 import { casLost, entryOf } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
+import { putLabel } from "./run-effects.ts";
 
 /** After a lost election, at the least: about one round of the winner's claim, ms. */
 const HELD_RETRY_MS = 60;
@@ -234,6 +235,8 @@ function found(
 ): Promise<StepResult> | StepResult {
   if (job.runId === run.runId && job.ownerUid === owner.metadata.uid) {
     c.observe.jobCreate("exists");
+    const key = keyOf(owner.metadata.namespace, owner.metadata.name);
+    if (!job.labelled) return putLabel(c, key, owner, job);
     return decideAgain("the job exists");
   }
   const message = `Job ${job.name} exists and is not of this LockedCronJob: rename or delete it`;

@@ -50,6 +50,8 @@ export interface Jobs {
   /** Removes our finalizer and no other; gone already is fine. */
   dropFinalizer(job: JobView): Promise<void>;
   /** `Foreground`: it stays visible, in deletion, until its pods are gone. */
+  /** Puts the label back that our watches select by; gone already is fine. */
+  putLabel(job: JobView, name: string): Promise<void>;
   delete(job: JobView, propagation?: "Background" | "Foreground"): Promise<void>;
   /** Linearizable: whether a pod of this Job is neither terminal nor deleted. */
   hasLivePods(namespace: string, jobUid: string): Promise<boolean>;

@@ -1,5 +1,5 @@
 /** Effects on one run after its launch: recorded, settled, looked for, ended; and its Job's finalizer dropped. */
-import { splitKey } from "../api/names.ts";
+import { NAME_LABEL, splitKey } from "../api/names.ts";
 import { EventReason, Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import type { Action } from "../domain/decide/index.ts";
@@ -105,6 +105,7 @@ export async function lookForJob(
   const { namespace } = splitKey(key);
   const job = await c.jobs.read(namespace, run.jobName);
   if (job !== undefined && job.uid === run.jobUID) {
+    if (!job.labelled) return putLabel(c, key, owner, job);
     return againIn(c, 1_000, "it is there, the cache is behind");
   }
   const uid = run.jobUID ?? "";
@@ -128,6 +129,21 @@ export async function lookForJob(
     );
   }
   return decideAgain("gone");
+}
+
+/** Somebody took the label off a Job of ours. Without it no watch tells of its end, and its run would never be over. */
+export async function putLabel(
+  c: Context,
+  key: string,
+  owner: LockedCronJob | undefined,
+  job: JobView,
+): Promise<StepResult> {
+  await c.jobs.putLabel(job, splitKey(key).name);
+  if (owner !== undefined) {
+    const message = `Job ${job.name} had lost its label ${NAME_LABEL}, by which its end is seen: put back`;
+    c.events.event(owner, "Warning", EventReason.LabelRestored, message);
+  }
+  return againIn(c, 1_000, "its label was put back");
 }
 
 /**

@@ -32,6 +32,8 @@ export interface JobView {
   token: number | undefined;
   lockKey: string | undefined;
   lockValue: string | undefined;
+  /** It bears the label that our watches select by. */
+  labelled: boolean;
   hasLaunchFinalizer: boolean;
   deleting: boolean;
   outcome: "Complete" | "Failed" | undefined;
@@ -59,6 +61,7 @@ export function viewOf(job: Job): JobView {
     token: integer(annotations[TOKEN_ANNOTATION]),
     lockKey: annotations[LOCK_KEY_ANNOTATION],
     lockValue: annotations[LOCK_VALUE_ANNOTATION],
+    labelled: metadata.labels?.[NAME_LABEL] !== undefined,
     hasLaunchFinalizer: metadata.finalizers?.includes(LAUNCH_FINALIZER) ?? false,
     deleting: metadata.deletionTimestamp !== undefined,
     outcome: terminal?.type as "Complete" | "Failed" | undefined,

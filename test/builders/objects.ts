@@ -123,6 +123,7 @@ export function aJobView(fields: Partial<JobView> = {}): JobView {
     token: 1,
     lockKey: run.lockKey,
     lockValue: run.lockValue,
+    labelled: true,
     hasLaunchFinalizer: true,
     deleting: false,
     outcome: undefined,

@@ -1,5 +1,6 @@
 /** What the spec promises of ticks, with the real Job controller; and a replica that is asked to go. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { NAME_LABEL } from "../../src/api/names.ts";
 import { ConditionType, EventReason, Reason } from "../../src/api/reasons.ts";
 import { resources } from "../../src/controller/caches.ts";
 import { memberLeaseName } from "../../src/controller/member-lease.ts";
@@ -40,7 +41,33 @@ async function succeed(job: string): Promise<void> {
 const eventsOf = (name: string, reason: string) =>
   lab.seen.events(reason).filter(({ involvedObject }) => involvedObject.name === name);
 
+/**
+ * Somebody edits the label of a Job by which it is watched; null takes it off. The other one stays: a Job without any label
+ * gets those of its pods (defaulting of batch/v1).
+ */
+async function relabel(job: string, label: string | null): Promise<void> {
+  await world().client.patch(
+    resources.jobs,
+    { namespace: lab.namespace, name: job },
+    { type: "merge", body: { metadata: { labels: { [NAME_LABEL]: label, kept: "yes" } } } },
+  );
+}
+
 describe.concurrent("a LockedCronJob", () => {
+  it.each([null, "another"])("goes on though the label of its Job becomes %s", async (label) => {
+    const name = `label-${label ?? "off"}`;
+    await lab.create(name, { job: {} });
+    const [first] = await lab.seen.created(name, 1);
+    await lab.seen.until("its launch is complete", () => first!.releasedAt !== undefined);
+    await relabel(first!.name, label);
+    if (label === null) {
+      await lab.seen.until("it is put back", () => eventsOf(name, EventReason.LabelRestored)[0]);
+    }
+    await succeed(first!.name);
+    await lab.seen.created(name, 2);
+    expect(await lab.violationsAtEnd(name)).toEqual([]);
+  });
+
   it("with policy Forbid waits for the Job's end, then catches up the latest tick", async () => {
     await lab.create("forbid", { job: {} });
     const [first] = await lab.seen.created("forbid", 1);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LAUNCH_FINALIZER } from "../../src/api/names.ts";
+import { LAUNCH_FINALIZER, NAME_LABEL } from "../../src/api/names.ts";
 import type { Job } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
 import { createJobStore, type JobStore } from "../../src/controller/job-store.ts";
@@ -27,7 +27,7 @@ function aStore(calls: Parameters<typeof aClient>[0] = {}): { store: JobStore; c
 const versions = (store: JobStore): string[] => store.cached(KEY).map((j) => j.resourceVersion);
 
 describe("the watch", () => {
-  it("tells of Jobs by the LockedCronJob that their label names", () => {
+  it("tells of Jobs by the LockedCronJob that owns them", () => {
     const { store, changed } = aStore();
     store.observe(version("1"));
     expect(store.cached(KEY)).toEqual([aJobView()]);
@@ -61,9 +61,57 @@ describe("the watch", () => {
 
   it("tells nothing of Jobs that are nobody's", () => {
     const { store, changed } = aStore();
-    store.observe(version("1", { labels: {} }));
-    store.observeDeleted(version("1", { labels: {} }));
+    const nobodys = version("1", { labels: {}, ownerReferences: [] });
+    store.observe(nobodys);
+    store.observeDeleted(nobodys);
     expect(changed).toEqual([]);
+  });
+
+  it("of one that was orphaned goes by its label", () => {
+    const { store } = aStore();
+    store.observe(version("1", { ownerReferences: [] }));
+    expect(versions(store)).toEqual(["1"]);
+  });
+
+  it("is not led astray by a label that was changed", () => {
+    const { store } = aStore();
+    store.observe(version("1"));
+    store.observe(version("2", { labels: { [NAME_LABEL]: "another" } }));
+    expect(versions(store)).toEqual(["2"]);
+    expect(store.cached("team/another")).toEqual([]);
+  });
+});
+
+describe("a Job without its label", () => {
+  it("is read, but not kept: no watch would tell of its end", async () => {
+    const { store } = aStore({ get: async () => version("3", { labels: {} }) });
+    expect(await store.read("team", name)).toMatchObject({ labelled: false });
+    expect(store.cached(KEY)).toEqual([]);
+  });
+
+  it("gets it back, if it is still the same Job", async () => {
+    const patches: unknown[] = [];
+    const { store } = aStore({
+      patch: async (_: unknown, key: unknown, patch: unknown) => {
+        patches.push([key, patch]);
+        return version("4");
+      },
+    });
+    await store.putLabel(aJobView({ labelled: false }), "report");
+    const body = { metadata: { uid: "job-1", labels: { [NAME_LABEL]: "report" } } };
+    expect(patches).toEqual([
+      [
+        { namespace: "team", name },
+        { type: "strategic", body },
+      ],
+    ]);
+    expect(versions(store)).toEqual(["4"]);
+  });
+
+  it.each([notFound, conflict])("that has gone meanwhile is looked for again", async (patch) => {
+    const { store } = aStore({ patch, get: notFound });
+    await store.putLabel(aJobView({ labelled: false }), "report");
+    expect(store.cached(KEY)).toEqual([]);
   });
 });
 
