@@ -31,6 +31,7 @@ export const ConditionType = {
   Ready: "Ready",
   ScheduleValid: "ScheduleValid",
   TemplateAccepted: "TemplateAccepted",
+  ClockChangeSafe: "ClockChangeSafe",
   LockBackendAvailable: "LockBackendAvailable",
   Suspended: "Suspended",
   /** kstatus: it cannot go on without an edit. */
@@ -89,6 +90,8 @@ export const Reason = {
   TemplateTaken: "TemplateTaken",
   TemplateRejected: "TemplateRejected",
   NotSuspended: "NotSuspended",
+  RunsUnaffected: "RunsUnaffected",
+  RunsAffected: "RunsAffected",
   UnparseableSchedule: "UnparseableSchedule",
   UnknownTimeZone: "UnknownTimeZone",
   QuorumReachable: "QuorumReachable",

@@ -70,9 +70,24 @@ export interface JobTemplate {
   spec: { template: PodTemplate; [field: string]: unknown };
 }
 
-export interface LockedCronJobSpec {
-  schedule: string;
+export type DstPolicy = "Kubernetes" | "WallClock" | "RunOnce";
+
+/** When to run. Exactly one of `schedule` and `schedules` is there. */
+export interface ScheduleSpec {
+  schedule?: string;
+  schedules?: readonly { schedule: string; timeZone?: string }[];
+  /** Also the default of those in `schedules`. */
   timeZone?: string;
+  dstPolicy?: DstPolicy;
+  /** What `H` and jitter are hashed from; default: `namespace/name`. */
+  hashSeed?: string;
+  jitterSeconds?: number;
+  /** RFC 3339. */
+  notBefore?: string;
+  notAfter?: string;
+}
+
+export interface LockedCronJobSpec extends ScheduleSpec {
   startingDeadlineSeconds?: number;
   concurrencyPolicy?: ConcurrencyPolicy;
   /** With Queue: how many ticks wait at most. */
@@ -122,6 +137,8 @@ export interface LockedCronJobStatus {
   consecutiveFailures?: number;
   nextScheduleTime?: string;
   nextScheduleTimes?: string[];
+  /** The schedules with numbers for each `H`. */
+  resolvedSchedules?: { schedule: string; timeZone: string }[];
   /** The newest fencing token given to a run. */
   token?: number;
   lock?: { key?: string; holder?: string };

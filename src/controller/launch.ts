@@ -68,7 +68,11 @@ export async function launch(
   if (election.outcome === "held") {
     // The winner's claim wakes us. Without news of it (cut off from the API server, say) we ask less and less often; and no
     // less often than a lock of a dead winner would run out.
-    const pauseMs = pauseWhenLateMs(c.clock.now() - t.tick, HELD_RETRY_MS, electionLeaseMs);
+    const pauseMs = pauseWhenLateMs(
+      c.clock.now() - schedule.dueAt(t.tick),
+      HELD_RETRY_MS,
+      electionLeaseMs,
+    );
     return againIn(c, pauseMs * (0.5 + c.random()), "another replica is elected");
   }
   if (election.outcome === "noQuorum" && owner.spec.lock?.onQuorumLoss === "Wait") {
@@ -138,7 +142,12 @@ export async function send(
   }
   c.attempts.answered(run.runId, n);
   c.observe.jobCreate("created");
-  c.observe.launched({ key, tick: run.tick, latencyMs: c.clock.now() - run.tick, rank });
+  c.observe.launched({
+    key,
+    tick: run.tick,
+    latencyMs: c.clock.now() - schedule.dueAt(run.tick),
+    rank,
+  });
   c.events.event(owner, "Normal", EventReason.SuccessfulCreate, `Created job ${job.name}`);
   // CRASH WINDOW created -> started: the finalizer keeps the Job, any replica records it.
   await c.onStep("created", key);

@@ -11,7 +11,7 @@ import {
 } from "../domain/decide/index.ts";
 import type { JobView } from "../domain/job.ts";
 import { hasUnsettled, miss, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
-import { parseSchedule, type ParseScheduleResult } from "../domain/schedule/index.ts";
+import { parseSpec, specOfText, type ParseScheduleResult } from "../domain/schedule/index.ts";
 import { casLost, entryOf, writeLedger } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
@@ -136,8 +136,7 @@ export async function rebase(
   if (owner?.metadata.uid !== ledger.owner || scheduleText(owner) !== action.schedule) {
     return againIn(c, 1_000, "our copy of the schedule is behind");
   }
-  const [expression, timeZone] = JSON.parse(ledger.schedule) as [string, string | null];
-  const old = parseSchedule(expression, { timeZone: timeZone ?? undefined });
+  const old = parseSpec(specOfText(ledger.schedule) ?? {}, key);
   const from = ticksFrom(ledger);
   const edited: Ledger = { ...ledger, schedule: action.schedule };
   if (owner.spec.onScheduleChange === "CatchUp") {

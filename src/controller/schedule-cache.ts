@@ -1,25 +1,23 @@
 import type { Key } from "../api/names.ts";
 import type { LockedCronJob } from "../api/types.ts";
-import { parseSchedule, type ParseScheduleResult } from "../domain/schedule/index.ts";
+import { parseSpec, specText, type ParseScheduleResult } from "../domain/schedule/index.ts";
 
 export interface ScheduleCache {
   of(key: Key, owner: LockedCronJob): ParseScheduleResult;
   forget(key: Key): void;
 }
 
-/** A schedule is parsed once for each text and zone, not on each look. */
+/** A schedule is parsed once for each text of it, not on each look. */
 export function createScheduleCache(): ScheduleCache {
-  const parsed = new Map<
-    Key,
-    { text: string; zone: string | undefined; result: ParseScheduleResult }
-  >();
+  const parsed = new Map<Key, { spec: object; text: string; result: ParseScheduleResult }>();
   return {
-    of(key, owner) {
-      const { schedule: text, timeZone: zone } = owner.spec;
+    of(key, { spec }) {
       const known = parsed.get(key);
-      if (known?.text === text && known.zone === zone) return known.result;
-      const result = parseSchedule(text, { timeZone: zone });
-      parsed.set(key, { text, zone, result });
+      // The same object as last time is the usual case, and costs no text.
+      if (known?.spec === spec) return known.result;
+      const text = specText(spec);
+      const result = known?.text === text ? known.result : parseSpec(spec, key);
+      parsed.set(key, { spec, text, result });
       return result;
     },
     forget(key) {

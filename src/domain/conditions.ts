@@ -5,7 +5,7 @@
 import { ConditionType, Reason } from "../api/reasons.ts";
 import type { Condition, LockedCronJob } from "../api/types.ts";
 import { MAX_RUNS, type Ledger, type Run } from "./ledger.ts";
-import type { ParseScheduleResult } from "./schedule/index.ts";
+import { describeClockChange, type ParseScheduleResult, type Schedule } from "./schedule/index.ts";
 
 /** What the lock backend says of itself. */
 export interface LockBackend {
@@ -42,7 +42,7 @@ interface Verdict {
 
 export function conditions(o: StatusFacts, runs: readonly Run[]): Condition[] {
   const schedule: Verdict = o.schedule.ok
-    ? { ok: true, reason: Reason.ScheduleParsed, message: "the schedule is valid" }
+    ? valid(o.schedule.schedule, o.now)
     : { ok: false, reason: o.schedule.reason, message: o.schedule.message };
   const lock: Verdict = {
     ok: o.lock.quorum,
@@ -57,6 +57,9 @@ export function conditions(o: StatusFacts, runs: readonly Run[]): Condition[] {
     conditionOf(o, ConditionType.Ready, ready),
     conditionOf(o, ConditionType.ScheduleValid, schedule),
     ...(template === undefined ? [] : [conditionOf(o, ConditionType.TemplateAccepted, template)]),
+    ...(o.schedule.ok
+      ? [conditionOf(o, ConditionType.ClockChangeSafe, clockChanges(o.schedule.schedule, o.now))]
+      : []),
     conditionOf(o, ConditionType.LockBackendAvailable, lock),
     conditionOf(o, ConditionType.Suspended, suspended(o)),
     ...(stalled === undefined
@@ -79,6 +82,31 @@ function conditionOf(o: StatusFacts, type: ConditionType, v: Verdict): Condition
     observedGeneration: o.owner.metadata.generation ?? 0,
     lastTransitionTime: old?.status === status ? old.lastTransitionTime : rfc3339(o.now),
   };
+}
+
+function valid(schedule: Schedule, now: number): Verdict {
+  return schedule.next(now) === null
+    ? {
+        ok: true,
+        reason: Reason.NeverFires,
+        message: "the schedule is valid, but has no tick in the coming five years",
+      }
+    : { ok: true, reason: Reason.ScheduleParsed, message: "the schedule is valid" };
+}
+
+function clockChanges(schedule: Schedule, now: number): Verdict {
+  const changes = schedule.clockChanges(now);
+  return changes.length === 0
+    ? {
+        ok: true,
+        reason: Reason.RunsUnaffected,
+        message: "each time of the schedule runs once in the coming year",
+      }
+    : {
+        ok: false,
+        reason: Reason.RunsAffected,
+        message: changes.map(describeClockChange).join("; "),
+      };
 }
 
 function templateOf({ template }: StatusFacts): Verdict | undefined {

@@ -22,6 +22,7 @@ export function buildStatus(o: StatusFacts): LockedCronJobStatus {
     ...(ledger === undefined ? {} : history(ledger)),
     ...(next[0] === undefined ? {} : { nextScheduleTime: next[0], nextScheduleTimes: next }),
     ...lockOf(runs),
+    ...(o.schedule.ok ? resolved(owner, o.schedule.schedule) : {}),
     tzdata: o.tzdata ?? tzdataVersion,
   };
 }
@@ -34,14 +35,20 @@ function nextTimes(
 ): string[] {
   if (owner.spec.suspend === true) return [];
   const from = ledger === undefined ? now : ticksFrom(ledger);
-  let tick: number | null = schedule.lastFire(from, now) ?? from;
+  let tick: number | null = schedule.lastDue(from, now) ?? from;
   const times: string[] = [];
   while (times.length < NEXT_TIMES) {
     tick = schedule.next(tick);
     if (tick === null) break;
-    times.push(rfc3339(tick));
+    times.push(rfc3339(schedule.dueAt(tick)));
   }
   return times;
+}
+
+/** Only where the spec does not say it itself. */
+function resolved({ spec }: LockedCronJob, schedule: Schedule): LockedCronJobStatus {
+  const plain = schedule.resolved.every((one) => one.schedule === spec.schedule);
+  return plain ? {} : { resolvedSchedules: [...schedule.resolved] };
 }
 
 function history(ledger: Ledger): LockedCronJobStatus {

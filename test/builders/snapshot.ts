@@ -1,7 +1,8 @@
+import { keyOf } from "../../src/api/names.ts";
 import type { LockedCronJob } from "../../src/api/types.ts";
 import type { AttemptFate, LedgerState, Snapshot } from "../../src/domain/decide/index.ts";
 import type { Ledger } from "../../src/domain/ledger.ts";
-import { parseSchedule } from "../../src/domain/schedule/index.ts";
+import { parseSpec } from "../../src/domain/schedule/index.ts";
 import { aLedger, aLockedCronJob, NOON } from "./objects.ts";
 
 export function present(ledger: Ledger): LedgerState {
@@ -22,7 +23,7 @@ export function aSnapshot(fields: Partial<Snapshot> & { fate?: AttemptFate } = {
     schedule:
       owner === undefined
         ? undefined
-        : parseSchedule(owner.spec.schedule, { timeZone: owner.spec.timeZone }),
+        : parseSpec(owner.spec, keyOf(owner.metadata.namespace, owner.metadata.name)),
     ledger: present(aLedger()),
     jobs: [],
     rank: 0,

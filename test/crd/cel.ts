@@ -1,6 +1,7 @@
 /**
  * The little of CEL that the rules of `spec.schedule` and `spec.timeZone` use, evaluated in JavaScript:
- * terms `[!]self.matches('…')`, `[!]self.contains('…')` and `self.size() > 0` or `== 0`, joined by `||`.
+ * terms `[!]SUBJECT.matches('…')`, `[!]self.contains('…')` and `self.size() > 0` or `== 0`, joined by `||`;
+ * SUBJECT is `self` or `(self.matches('…') ? self : '…' + self)`.
  * RE2 and JavaScript read the common subset alike; the suite on a real API server checks that they do.
  * @throws Error for anything else
  */
@@ -20,6 +21,16 @@ function compile(rule: string): (self: string) => boolean {
 }
 
 function compileTerm(term: string): (self: string) => boolean {
+  const chosen =
+    /^(!?)\(self\.matches\('((?:[^'\\]|\\.)*)'\) \? self : '((?:[^'\\]|\\.)*)' \+ self\)(\.matches.*)$/.exec(
+      term,
+    );
+  if (chosen) {
+    const [, not = "", condition = "", prefix = "", rest = ""] = chosen;
+    const asItIs = new RegExp(unescape(condition), "u");
+    const then = compileTerm(`${not}self${rest}`);
+    return (self) => then(asItIs.test(self) ? self : unescape(prefix) + self);
+  }
   const call = /^(!?)self\.(matches|contains)\('((?:[^'\\]|\\.)*)'\)$/.exec(term);
   if (call) {
     const wanted = call[1] === "";

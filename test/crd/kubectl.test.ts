@@ -141,6 +141,7 @@ describe("an object with a status", () => {
     nextScheduleTimes: ["2099-01-01T00:00:00Z", "2099-01-02T00:00:00Z"],
     token: Number.MAX_SAFE_INTEGER,
     tzdata: "2026f",
+    resolvedSchedules: [{ schedule: "7 3 * * *", timeZone: "Europe/Berlin" }],
     lock: { key: "lockedcron:c:team/report", holder: "run-1" },
     decisions: [
       {

@@ -25,6 +25,7 @@ export function* randomExpressions(options: { seed: number; count: number }): Ge
       () => number(field),
       () => range(field),
       () => (oneIn(12) ? pick(...ODD_ITEMS) : number(field)),
+      () => (oneIn(6) ? pick("H", "H", `H(${range(field)})`, "H(", "HH") : number(field)),
     )();
     return oneIn(8) ? `${base}/${pick(...STEPS)}` : base;
   };
@@ -36,8 +37,9 @@ export function* randomExpressions(options: { seed: number; count: number }): Ge
     return (oneIn(20) ? "," : "") + items + (oneIn(20) ? "," : "");
   };
   const cron = (): string => {
-    const length = oneIn(30) ? 4 + below(3) : 5;
+    const length = oneIn(10) ? 4 + below(4) : 5;
     const fields = Array.from({ length }, (_, i) => fieldOf(Math.min(i, 4)));
+    if (length === 6) fields.unshift(fieldOf(0), ...fields.splice(0, 5).slice(0, 4));
     const text = fields.join(pick(" ", " ", " ", "  ", ...BLANKS));
     return (oneIn(20) ? " " : "") + text + (oneIn(20) ? pick(" ", "\n") : "");
   };

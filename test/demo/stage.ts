@@ -2,8 +2,9 @@
 import { mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
+import { keyOf } from "../../src/api/names.ts";
 import type { LockedCronJob } from "../../src/api/types.ts";
-import { parseSchedule, type Schedule } from "../../src/domain/schedule/index.ts";
+import { parseSpec, type Schedule } from "../../src/domain/schedule/index.ts";
 import type { KubeClient } from "../../src/kube/index.ts";
 import { createQuorumLock, type QuorumLock } from "../../src/lock/index.ts";
 import { openWitness, type Witness } from "../chaos/ticks.ts";
@@ -186,9 +187,9 @@ async function readSamples(): Promise<LockedCronJob[]> {
 }
 
 function sampleOf({ metadata, spec }: LockedCronJob): Sample {
-  const parsed = parseSchedule(spec.schedule, { timeZone: spec.timeZone });
+  const parsed = parseSpec(spec, keyOf(metadata.namespace, metadata.name));
   if (!parsed.ok) throw new Error(`${metadata.name}: ${parsed.message}`);
-  return { name: metadata.name, expression: spec.schedule, schedule: parsed.schedule };
+  return { name: metadata.name, expression: spec.schedule ?? "", schedule: parsed.schedule };
 }
 
 async function applySamples(

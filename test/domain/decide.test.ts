@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { decide, scheduleText, type Decision } from "../../src/domain/decide/index.ts";
 import { MAX_RUNS, type Run } from "../../src/domain/ledger.ts";
-import { parseSchedule } from "../../src/domain/schedule/index.ts";
+import { parseSchedule, parseSpec } from "../../src/domain/schedule/index.ts";
 import {
   aJobView,
   aLedger,
@@ -332,4 +332,101 @@ describe("a clock that is more than 30 s off the API server's", () => {
     expect(decision).toMatchObject({ do: "nothing", reason: "ClockSkew" });
     expect(decide(aSnapshot({ ...ahead, ledger, fate: "unsent" }))).toMatchObject({ do: "send" });
   });
+});
+
+describe("a tick with jitter", () => {
+  const spec = { schedule: "0 * * * *", jitterSeconds: 600 };
+  const owner = aLockedCronJob(spec);
+  const ledger = present(aLedger({ schedule: scheduleText(owner) }));
+  const parsed = parseSpec(owner.spec, "team/report");
+  const due = parsed.ok ? parsed.schedule.dueAt(NOON) : NaN;
+  const before = parsed.ok ? parsed.schedule.dueAt(NOON - HOUR) : NaN;
+  const after = parsed.ok ? parsed.schedule.dueAt(ONE_PM) : NaN;
+
+  it("is put off at all", () => {
+    expect(due).toBeGreaterThan(NOON);
+  });
+
+  check([
+    [
+      "is not due before its delay is over, when the one before it is decided",
+      {
+        owner,
+        now: due - 1,
+        ledger: present(aLedger({ schedule: scheduleText(owner), lastTick: NOON - HOUR })),
+      },
+      { do: "nothing", reason: "NotDue", at: due },
+    ],
+    [
+      "lets the one before it run until then",
+      {
+        owner,
+        now: due - 1,
+        ledger: present(aLedger({ schedule: scheduleText(owner), anchor: NOON - 2 * HOUR })),
+      },
+      { do: "launch", tick: NOON - HOUR, reason: before < due - 10_000 ? "CaughtUp" : "Due" },
+    ],
+    [
+      "runs then, under its own name and not as one that was missed",
+      { owner, now: due, ledger },
+      { do: "launch", tick: NOON, reason: "Due", at: after },
+    ],
+    [
+      "has its whole deadline from then on",
+      {
+        owner: aLockedCronJob({ ...spec, startingDeadlineSeconds: 20 }),
+        now: due + 20_000,
+        ledger,
+      },
+      { do: "launch", tick: NOON },
+    ],
+    [
+      "and no more",
+      {
+        owner: aLockedCronJob({ ...spec, startingDeadlineSeconds: 20 }),
+        now: due + 20_001,
+        ledger,
+      },
+      { do: "miss", tick: NOON, reason: "TooLate" },
+    ],
+    [
+      "is stood by for from then on",
+      { owner, now: due + 50, standByMs: 75, ledger },
+      { do: "nothing", reason: "StandBy", at: due + 75 },
+    ],
+  ]);
+});
+
+describe("an edit of anything that decides the ticks makes them count anew", () => {
+  const plain = present(aLedger({ schedule: scheduleText(aLockedCronJob()) }));
+  check(
+    (
+      [
+        { dstPolicy: "RunOnce" },
+        { hashSeed: "x" },
+        { jitterSeconds: 1 },
+        { notBefore: "2026-01-01T00:00:00Z" },
+        { notAfter: "2027-01-01T00:00:00Z" },
+        { timeZone: "Europe/Berlin" },
+      ] as const
+    ).map((edit) => [
+      JSON.stringify(edit),
+      { owner: aLockedCronJob(edit), ledger: plain },
+      { do: "rebase", reason: "ScheduleChanged" },
+    ]),
+  );
+});
+
+describe("outside of its window a LockedCronJob has no ticks", () => {
+  const over = aLockedCronJob({ notAfter: "2026-01-01T11:59:59Z" });
+  check([
+    [
+      "after it",
+      {
+        owner: over,
+        ledger: present(aLedger({ schedule: scheduleText(over), lastTick: NOON - HOUR })),
+      },
+      { do: "nothing", reason: "NeverFires" },
+    ],
+  ]);
 });

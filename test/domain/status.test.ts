@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LockedCronJob, LockedCronJobStatus } from "../../src/api/types.ts";
 import { MAX_RUNS, type Ledger } from "../../src/domain/ledger.ts";
-import { parseSchedule, tzdataVersion } from "../../src/domain/schedule/index.ts";
+import { parseSpec, tzdataVersion } from "../../src/domain/schedule/index.ts";
 import type { TemplateVerdict } from "../../src/domain/conditions.ts";
 import { buildStatus } from "../../src/domain/status.ts";
 import {
@@ -26,19 +26,82 @@ function statusOf(o: {
   template?: TemplateVerdict;
 }): LockedCronJobStatus {
   const { owner = aLockedCronJob(), lock = UP, now = NOON + 1_000 } = o;
-  const { schedule, timeZone } = owner.spec;
   return buildStatus({
     owner,
     lock,
     now,
     template: o.template,
     ledger: "ledger" in o ? o.ledger : aLedger({ lastTick: NOON }),
-    schedule: parseSchedule(schedule, { timeZone }),
+    schedule: parseSpec(owner.spec, "team/report"),
   });
 }
 
 const conditionOf = (status: LockedCronJobStatus, type: string) =>
   status.conditions?.find((c) => c.type === type);
+
+describe("the schedule", () => {
+  const report = (spec: Partial<LockedCronJob["spec"]>) => aLockedCronJob(spec);
+
+  it("is shown with numbers for H, and only then", () => {
+    const hashed = statusOf({ owner: report({ schedule: "H 3 * * *", hashSeed: "x" }) });
+    expect(hashed.resolvedSchedules).toEqual([
+      { schedule: expect.stringMatching(/^\d+ 3 \* \* \*$/), timeZone: "UTC" },
+    ]);
+    expect(statusOf({ owner: report({ schedule: "5 3 * * *" }) }).resolvedSchedules).toBe(
+      undefined,
+    );
+  });
+
+  it("of several is shown with their zones", () => {
+    const { schedule: _, ...spec } = aLockedCronJob().spec;
+    const owner = {
+      ...aLockedCronJob(),
+      spec: {
+        ...spec,
+        timeZone: "Europe/Berlin",
+        schedules: [{ schedule: "0 9 * * *" }, { schedule: "0 9 * * *", timeZone: "Asia/Tokyo" }],
+      },
+    };
+    expect(statusOf({ owner }).resolvedSchedules).toEqual([
+      { schedule: "0 9 * * *", timeZone: "Europe/Berlin" },
+      { schedule: "0 9 * * *", timeZone: "Asia/Tokyo" },
+    ]);
+  });
+
+  it("that never fires is valid and says so", () => {
+    const status = statusOf({ owner: report({ schedule: "0 0 31 2 *" }) });
+    expect(conditionOf(status, "ScheduleValid")).toMatchObject({
+      status: "True",
+      reason: "NeverFires",
+    });
+    expect(conditionOf(status, "Ready")?.status).toBe("True");
+  });
+
+  it("tells which changes of clocks bear on its ticks", () => {
+    const owner = report({ schedule: "30 2 * * *", timeZone: "Europe/Berlin" });
+    expect(conditionOf(statusOf({ owner }), "ClockChangeSafe")).toMatchObject({
+      status: "False",
+      reason: "RunsAffected",
+      message: expect.stringMatching(/^2026-03-29T01:00:00Z: clocks .*; 2026-10-25T01:00:00Z: /),
+    });
+    expect(conditionOf(statusOf({}), "ClockChangeSafe")).toMatchObject({
+      status: "True",
+      reason: "RunsUnaffected",
+    });
+    const unknown = statusOf({ owner: report({ timeZone: "Europe/Mars" }) });
+    expect(conditionOf(unknown, "ClockChangeSafe")).toBeUndefined();
+  });
+
+  it("shows when ticks are due, with their jitter", () => {
+    const owner = report({ schedule: "0 * * * *", jitterSeconds: 600 });
+    const due = statusOf({ owner }).nextScheduleTimes ?? [];
+    expect(due).toHaveLength(5);
+    const late = due.map((time, i) => Date.parse(time) - (NOON + (i + 1) * HOUR));
+    expect(Math.min(...late)).toBeGreaterThanOrEqual(0);
+    expect(Math.max(...late)).toBeLessThanOrEqual(600_000);
+    expect(new Set(late).size).toBeGreaterThan(1);
+  });
+});
 
 describe("the times", () => {
   it("say by which tz database they were found", () => {
@@ -251,6 +314,6 @@ describe("conditions", () => {
   it("are of the generation that was looked at", () => {
     const status = statusOf({ owner: aLockedCronJob({}, { generation: 6 }) });
     expect(status.observedGeneration).toBe(6);
-    expect(status.conditions?.map((c) => c.observedGeneration)).toEqual([6, 6, 6, 6]);
+    expect(status.conditions?.map((c) => c.observedGeneration)).toEqual([6, 6, 6, 6, 6]);
   });
 });

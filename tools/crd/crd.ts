@@ -3,6 +3,7 @@ import { Document, isScalar, visit, type YAMLMap } from "yaml";
 import { COLUMNS, NAME_RULE, specFields, statusFields } from "./fields.ts";
 import { object } from "./object.ts";
 import { SPEC_RULES } from "./policy-fields.ts";
+import { SCHEDULE_RULES } from "./schedule-fields.ts";
 import type { StructuralSchema } from "./openapi.ts";
 import type { Extract } from "./source.ts";
 
@@ -53,7 +54,7 @@ function rootSchema(extract: Extract): StructuralSchema {
       kind: { type: "string" },
       metadata: { type: "object", properties: { name: { type: "string" } } }, // NAME_RULE points at it
       spec: object("What to run, and when.", specFields(extract), {
-        "x-kubernetes-validations": SPEC_RULES,
+        "x-kubernetes-validations": [...SCHEDULE_RULES, ...SPEC_RULES],
       }),
       status: object("What was seen last. A report: nothing depends on it.", statusFields(extract)),
     },

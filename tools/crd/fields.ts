@@ -6,10 +6,9 @@ import { object, type Field, type Fields } from "./object.ts";
 import type { OpenApiDocument, ValidationRule } from "./openapi.ts";
 import { structuralSchema } from "./openapi.ts";
 import { jobTemplateSchema, REPLACEMENTS } from "./job-template.ts";
-import { scheduleRules } from "./schedule-rules.ts";
+import { scheduleFields } from "./schedule-fields.ts";
 import { policyFields } from "./policy-fields.ts";
 import { OBJECT_REFERENCE } from "./source.ts";
-import { timeZoneRules } from "./time-zone-rules.ts";
 
 /** `lcj-1234567890`: a Job's name may have 63 characters, and eleven of them are the tick. */
 export const NAME_RULE: ValidationRule = {
@@ -20,22 +19,7 @@ export const NAME_RULE: ValidationRule = {
 
 export function specFields(document: OpenApiDocument): Fields {
   return {
-    schedule: {
-      mandatory: true,
-      description:
-        "When to run, in cron format: five fields (minute, hour, day of month, month, day of week), " +
-        "a macro such as @daily, or @every <duration>.",
-      type: "string",
-      maxLength: 512, // bounds the estimated cost of the rules
-      "x-kubernetes-validations": scheduleRules(),
-    },
-    timeZone: {
-      description:
-        "Name of the time zone (IANA, such as Europe/Berlin) that the schedule is read in. UTC if absent.",
-      type: "string",
-      maxLength: 64,
-      "x-kubernetes-validations": timeZoneRules(),
-    },
+    ...scheduleFields(),
     startingDeadlineSeconds: {
       description:
         "How many seconds late a run may still start. Ticks missed by more are recorded as missed. No limit if absent.",
@@ -127,12 +111,22 @@ export function statusFields(document: OpenApiDocument): Fields {
     lastScheduleTime: time("The latest tick that was launched."),
     lastSuccessfulTime: time("When a run last finished successfully."),
     lastFailureTime: time("When a run last failed."),
-    nextScheduleTime: time("The next tick."),
+    nextScheduleTime: time("When the next tick is due, with jitter."),
     nextScheduleTimes: {
-      description: "The next ticks, soonest first.",
+      description: "When the next ticks are due, with jitter; soonest first.",
       type: "array",
       maxItems: 5,
       items: { type: "string", format: "date-time" },
+      "x-kubernetes-list-type": "atomic",
+    },
+    resolvedSchedules: {
+      description:
+        "The schedules with numbers for each H, and their zones; where the spec does not say it itself.",
+      type: "array",
+      items: object("One schedule.", {
+        schedule: { ...text("In cron format, without H."), mandatory: true },
+        timeZone: { ...text("Its zone."), mandatory: true },
+      }),
       "x-kubernetes-list-type": "atomic",
     },
     tzdata: text("Release of the tz database that the next ticks were found with."),

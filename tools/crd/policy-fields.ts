@@ -64,7 +64,7 @@ export function policyFields(): Fields {
     },
     onScheduleChange: {
       description:
-        "From when an edited schedule or timeZone counts. FromNow (if absent): from the edit. CatchUp, as CronJob does: " +
+        "From when an edited schedule (with all that decides its ticks) counts. FromNow (if absent): from the edit. CatchUp, as CronJob does: " +
         "from the last tick, so that ticks which only the new schedule has had since then run too.",
       type: "string",
       enum: ["CatchUp", "FromNow"],

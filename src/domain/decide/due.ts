@@ -53,7 +53,7 @@ function tooLate({ s, owner, schedule, due, wait }: Look): Decision | undefined 
     return nothing(Reason.StandBy, "another replica records the missed tick");
   }
   const seconds = owner.spec.startingDeadlineSeconds ?? 0;
-  const tick = schedule.lastFire(due.from, s.now - seconds * 1000 - 1) ?? due.latest;
+  const tick = schedule.lastDue(due.from, s.now - seconds * 1000 - 1) ?? due.latest;
   return miss(
     schedule,
     due,
@@ -75,7 +75,7 @@ function tooMany({ s, owner, schedule, due, wait }: Look): Decision | undefined 
     tick = schedule.lastFire(due.from, tick - 1);
   }
   if (tick === null) return undefined;
-  const at = due.latest + s.standByMs;
+  const at = schedule.dueAt(due.latest) + s.standByMs;
   if (s.now < at) {
     wait(at);
     return nothing(Reason.StandBy, "another replica records the missed ticks");
@@ -94,7 +94,7 @@ function tooMany({ s, owner, schedule, due, wait }: Look): Decision | undefined 
 /** With catchUp None a tick runs when it is due, or not at all. */
 function notOnTime({ s, owner, schedule, due, wait }: Look): Decision | undefined {
   if (catchUpOf(owner.spec) !== "None") return undefined;
-  const until = due.latest + ON_TIME_MS;
+  const until = schedule.dueAt(due.latest) + ON_TIME_MS;
   if (s.now <= until) {
     wait(until + 1);
     return undefined;
@@ -128,7 +128,7 @@ function whileActive(look: Look): Decision | undefined {
 }
 
 function skip({ s, schedule, due, wait }: Look, active: Run): Decision {
-  const at = due.latest + s.standByMs;
+  const at = schedule.dueAt(due.latest) + s.standByMs;
   if (s.now < at) {
     wait(at);
     return nothing(Reason.StandBy, "another replica records the skipped tick");
@@ -141,7 +141,7 @@ function skip({ s, schedule, due, wait }: Look, active: Run): Decision {
 }
 
 /** The runs that are active are ended first; the tick runs when their pods are gone. */
-function replace({ s, due, wait }: Look, active: readonly Run[]): Decision {
+function replace({ s, schedule, due, wait }: Look, active: readonly Run[]): Decision {
   const job = active
     .filter((run) => run.stop === undefined)
     .map((run) => s.jobs.find((j) => j.uid === run.jobUID))
@@ -152,7 +152,7 @@ function replace({ s, due, wait }: Look, active: readonly Run[]): Decision {
       `tick ${iso(due.latest)} waits: Job ${active[0]?.jobName} is being replaced, its pods are not gone yet`,
     );
   }
-  const at = due.latest + s.standByMs;
+  const at = schedule.dueAt(due.latest) + s.standByMs;
   if (s.now < at) {
     wait(at);
     return nothing(Reason.StandBy, "another replica ends the run that is replaced");
@@ -190,12 +190,13 @@ function alreadyActive(
 function launchNext({ s, owner, schedule, due, wait }: Look): Decision {
   const all = catchUpOf(owner.spec) === "All";
   const tick = (all ? schedule.next(due.from) : null) ?? due.latest;
-  const standByUntil = tick + s.standByMs;
+  const dueAt = schedule.dueAt(tick);
+  const standByUntil = dueAt + s.standByMs;
   if (s.now < standByUntil) {
     wait(standByUntil);
     return nothing(Reason.StandBy, `rank ${s.rank}: stands by for tick ${iso(tick)}`);
   }
-  const late = s.now - tick > LATE_MS;
+  const late = s.now - dueAt > LATE_MS;
   return {
     do: "launch",
     tick,

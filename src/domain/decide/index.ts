@@ -7,6 +7,7 @@ import type { LockedCronJob } from "../../api/types.ts";
 import { decideDue } from "./due.ts";
 import { decideRun, decideStrays, isClockWrong, isGone } from "./runs.ts";
 import type { Ledger } from "../ledger.ts";
+import { specText } from "../schedule/index.ts";
 import { nothing, type Decision, type Snapshot, type Wait } from "./types.ts";
 
 export { MAX_COUNTED } from "./due.ts";
@@ -86,7 +87,7 @@ function decideTick(s: Snapshot, owner: LockedCronJob, ledger: Ledger, wait: Wai
       do: "rebase",
       schedule: scheduleText(owner),
       reason: Reason.ScheduleChanged,
-      message: `the schedule or its zone was edited: ${
+      message: `the schedule was edited: ${
         owner.spec.onScheduleChange === "CatchUp"
           ? "ticks that the new one has missed are caught up"
           : "ticks count from now on"
@@ -97,13 +98,13 @@ function decideTick(s: Snapshot, owner: LockedCronJob, ledger: Ledger, wait: Wai
   if (suspension !== undefined) return suspension;
 
   const from = ticksFrom(ledger);
-  const tick = schedule.lastFire(from, s.now);
+  const tick = schedule.lastDue(from, s.now);
   const next = schedule.next(tick ?? from);
-  if (next !== null) wait(next);
+  if (next !== null) wait(schedule.dueAt(next));
   if (tick === null) {
     return next === null
       ? nothing(Reason.NeverFires, "the schedule has no tick in the coming five years")
-      : nothing(Reason.NotDue, `next tick at ${new Date(next).toISOString()}`);
+      : nothing(Reason.NotDue, `next tick at ${new Date(schedule.dueAt(next)).toISOString()}`);
   }
   return decideDue({ s, owner, ledger, schedule, due: { from, latest: tick }, wait });
 }
@@ -142,8 +143,7 @@ export function ticksFrom(ledger: Ledger): number {
   return Math.max(ledger.lastTick, ledger.anchor);
 }
 
-/** What `anchor` belongs to: schedule and zone as JSON. An edit of either makes ticks count anew. */
+/** What `anchor` belongs to: all that decides when ticks are. An edit of it makes ticks count anew. */
 export function scheduleText(owner: LockedCronJob): string {
-  const { schedule, timeZone } = owner.spec;
-  return JSON.stringify([schedule, timeZone ?? null]);
+  return specText(owner.spec);
 }

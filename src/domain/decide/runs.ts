@@ -113,7 +113,7 @@ function decideRefused(
   wait: Wait,
 ): Decision | undefined {
   const calendar = s.schedule?.ok === true ? s.schedule.schedule : undefined;
-  const newer = calendar?.lastFire(run.tick, s.now) ?? null;
+  const newer = calendar?.lastDue(run.tick, s.now) ?? null;
   const deadline = deadlineOf(s, run.tick);
   // ORDER: given up only when no POST can arrive any more, or the tick would run after it was called missed.
   const closed = fates.every((f) => f === "past");
@@ -138,7 +138,8 @@ function decideRefused(
   }
   wait(at);
   if (closed) {
-    wait(calendar?.next(run.tick) ?? Infinity);
+    const next = calendar?.next(run.tick) ?? null;
+    wait(next === null ? Infinity : (calendar?.dueAt(next) ?? next));
     wait(deadline + 1);
   } else {
     wait(s.now + POLL_MS);
@@ -269,5 +270,7 @@ export function isGone(s: Snapshot): boolean {
 /** The last instant at which the tick may still start; Infinity without startingDeadlineSeconds. */
 export function deadlineOf(s: Snapshot, tick: number): number {
   const seconds = s.owner?.spec.startingDeadlineSeconds;
-  return seconds === undefined ? Infinity : tick + seconds * 1000;
+  if (seconds === undefined) return Infinity;
+  const dueAt = s.schedule?.ok === true ? s.schedule.schedule.dueAt(tick) : tick;
+  return dueAt + seconds * 1000;
 }

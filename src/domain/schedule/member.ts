@@ -1,4 +1,5 @@
 /** One cron expression in one zone, read: what a schedule is made of. */
+import type { DstPolicy } from "../../api/types.ts";
 import { cronTicks, type TickSource } from "./cron.ts";
 import { everyTicks } from "./every.ts";
 import { parseExpression, type SecondsField } from "./expression.ts";
@@ -12,7 +13,6 @@ import { loadZone, type Zone } from "./zone.ts";
  *   Kubernetes  exactly what robfig/cron does, and so CronJob
  *   WallClock, RunOnce  see readings.ts
  */
-export type DstPolicy = "Kubernetes" | "WallClock" | "RunOnce";
 export const DST_POLICIES: readonly DstPolicy[] = ["Kubernetes", "WallClock", "RunOnce"];
 
 /** The event reasons the native CronJob controller gives for the same mistakes. */

@@ -1,19 +1,8 @@
 /** A schedule as the spec of a LockedCronJob has it: one expression or several, and everything that bears on its ticks. */
-import { readMember, type DstPolicy, type Member } from "./member.ts";
+import type { ScheduleSpec } from "../../api/types.ts";
+import { readMember, type Member } from "./member.ts";
 import { parseInstant } from "./rfc3339.ts";
 import { scheduleOf, type ParseScheduleResult } from "./schedule.ts";
-
-export interface ScheduleSpec {
-  schedule?: string;
-  schedules?: readonly { schedule: string; timeZone?: string }[];
-  timeZone?: string;
-  dstPolicy?: DstPolicy;
-  hashSeed?: string;
-  jitterSeconds?: number;
-  /** RFC 3339. */
-  notBefore?: string;
-  notAfter?: string;
-}
 
 /** All fields of a spec that decide when its ticks are; an edit of any of them makes ticks count anew. */
 const FIELDS = [
