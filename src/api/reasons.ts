@@ -21,6 +21,7 @@ export const EventReason = {
   TemplateRejected: "TemplateRejected",
   TakenOver: "TakenOver",
   LockLost: "LockLost",
+  LockStuck: "LockStuck",
   LabelRestored: "LabelRestored",
   LedgerUnreadable: "LedgerUnreadable",
 } as const;

@@ -10,6 +10,7 @@ import type {
   Owners,
   StepHook,
 } from "./ports.ts";
+import type { StuckLocks } from "./stuck-locks.ts";
 
 /** Everything that the effects of a reconcile may touch. */
 export interface Context {
@@ -25,6 +26,7 @@ export interface Context {
   locks: Locks;
   members: Members;
   attempts: AttemptBook;
+  stuckLocks: StuckLocks;
   events: EventSink;
   observe: Observer;
   onStep: StepHook;

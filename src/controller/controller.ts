@@ -20,6 +20,7 @@ import { createReconciler } from "./reconciler.ts";
 import { createScheduleCache } from "./schedule-cache.ts";
 import { createStatusWriter } from "./status-writer.ts";
 import { createTemplateCheck } from "./template-check.ts";
+import { createStuckLocks } from "./stuck-locks.ts";
 import { createSweeper, PRIORITY } from "./sweeper.ts";
 import { createTurns, crowdMs } from "./turns.ts";
 import { createWatchdog } from "./watchdog.ts";
@@ -170,6 +171,7 @@ export function createController(o: ControllerOptions): Controller {
     locks: o.locks,
     members: membership,
     attempts,
+    stuckLocks: createStuckLocks(clock),
     events: o.events,
     observe: o.observe,
     onStep,

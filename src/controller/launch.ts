@@ -22,6 +22,7 @@ import { casLost, entryOf } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
 import { putLabel } from "./run-effects.ts";
+import { isStuck } from "./stuck-locks.ts";
 
 /** After a lost election, at the least: about one round of the winner's claim, ms. */
 const HELD_RETRY_MS = 60;
@@ -65,7 +66,9 @@ export async function launch(
     outcome: election.outcome,
     ms: c.clock.monotonic() - begun,
   });
-  if (election.outcome === "held") {
+  const stuck = election.outcome === "held" && (await isStuck(c, owner, record, ledger, lockKey));
+  if (election.outcome !== "held") c.stuckLocks.free(lockKey);
+  else if (!stuck) {
     // The winner's claim wakes us. Without news of it (cut off from the API server, say) we ask less and less often; and no
     // less often than a lock of a dead winner would run out.
     const pauseMs = pauseWhenLateMs(
@@ -75,7 +78,7 @@ export async function launch(
     );
     return againIn(c, pauseMs * (0.5 + c.random()), "another replica is elected");
   }
-  if (election.outcome === "noQuorum" && owner.spec.lock?.onQuorumLoss === "Wait") {
+  if (election.outcome !== "won" && owner.spec.lock?.onQuorumLoss === "Wait") {
     return againIn(c, QUORUM_RETRY_MS, "no quorum: waiting, as lock.onQuorumLoss says");
   }
   const giveUp = (): void => {

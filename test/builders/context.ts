@@ -46,6 +46,7 @@ export function aContext(parts: {
     locks: calls("locks", parts.locks),
     members: calls("members", { confirm: () => Promise.resolve(true), ...parts.members }),
     attempts: calls("attempts", parts.attempts),
+    stuckLocks: { held: () => false, free: () => undefined, ...parts.stuckLocks },
     events: { event: () => undefined, ...parts.events },
     observe: {
       step: () => undefined,

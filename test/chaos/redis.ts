@@ -1,6 +1,7 @@
 /** Redis nodes die, hang, come back, were never there, or do not let us in. */
 import { describe, expect, it } from "vitest";
-import { ConditionType, Reason } from "../../src/api/reasons.ts";
+import { ConditionType, EventReason, Reason } from "../../src/api/reasons.ts";
+import { namespaces } from "../../src/kube/index.ts";
 import { until } from "../cluster/proc.ts";
 import type { Replica } from "../harness/replica.ts";
 import { freePort, startRedis, startRedisNodes, type RedisServer } from "../redis/server.ts";
@@ -156,5 +157,33 @@ describe.concurrent("nodes cannot be used from the start", () => {
     expect(said).toContain("WRONGPASS");
     expect(said).not.toContain("Pa55");
     await stopAll(redis);
+  });
+});
+
+describe.concurrent("a key that no replica has set is in the way", () => {
+  it("for ever, by hand: Proceed launches all the same and names it, Wait waits until it is gone", async () => {
+    await using lab = await world().lab();
+    await lab.replica("a");
+    const names = ["stuck-proceed", "stuck-wait"] as const;
+    const keyFor = (name: string): string => `lockedcron:${clusterUid}:${lab.key(name)}`;
+    const kubeSystem = await world().client.get(namespaces, { name: "kube-system" });
+    const clusterUid = kubeSystem.metadata.uid ?? "";
+    const onAll = (...command: [string, ...string[]]): Promise<unknown[]> =>
+      Promise.all(world().redis.map((server) => server.command(...command)));
+    await Promise.all(names.map((name) => onAll("SET", keyFor(name), "by hand")));
+    await lab.create("stuck-proceed", { lock });
+    await lab.create("stuck-wait", { lock: { ...lock, onQuorumLoss: "Wait" } });
+    const told = await lab.seen.until("both are told of", () => {
+      const events = lab.seen.events(EventReason.LockStuck);
+      return names.every((n) => events.some((e) => e.involvedObject.name === n)) && events;
+    });
+    for (const { message, involvedObject } of told) {
+      expect(message).toContain(keyFor(involvedObject.name));
+    }
+    await lab.seen.created("stuck-proceed", 3);
+    expect(lab.seen.jobs("stuck-wait")).toEqual([]);
+    await Promise.all(names.map((name) => onAll("DEL", keyFor(name))));
+    await Promise.all(names.map((name) => lab.more(name, 2)));
+    expect(await lab.violationsAtEnd()).toEqual([]);
   });
 });

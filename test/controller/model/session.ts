@@ -17,6 +17,7 @@ import { createJobStore } from "../../../src/controller/job-store.ts";
 import { createLedgerStore } from "../../../src/controller/ledger-store.ts";
 import type { ElectionOutcome, Members } from "../../../src/controller/ports.ts";
 import { createReconciler } from "../../../src/controller/reconciler.ts";
+import { createStuckLocks } from "../../../src/controller/stuck-locks.ts";
 import { createTurns } from "../../../src/controller/turns.ts";
 import { hasReason, isKubeError, KubeError, type KubeClient } from "../../../src/kube/index.ts";
 import type { JobView } from "../../../src/domain/job.ts";
@@ -114,6 +115,7 @@ function open(process: string, start: Start, tamper: Tamper) {
       },
       members,
       attempts: book,
+      stuckLocks: createStuckLocks(clock),
       events: { event: () => undefined },
       observe: {
         ...silent,
