@@ -6,6 +6,7 @@ import { defineConfig } from "vitest/config";
  *   redis    redis-server / redis-sentinel processes
  *   cluster  a real control plane (no root)
  *   nodes    real pods (root)
+ *   e2e      the chart on real nodes, whatever breaks (root; an hour; not part of make test)
  */
 export default defineConfig({
   test: {
@@ -35,6 +36,15 @@ export default defineConfig({
           exclude: ["**/*.unit.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 180_000,
+        },
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.e2e.ts"],
+          fileParallelism: false,
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
         },
       },
       {

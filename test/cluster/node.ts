@@ -8,7 +8,7 @@ import { answersOk } from "./http.ts";
 import { PAUSE_IMAGE } from "./images.ts";
 import { writeKubeconfig } from "./kubeconfig.ts";
 import { clusterRange, nodeAddress, nodeNetns, podRange, setCable } from "./network.ts";
-import { run } from "./run.ts";
+import { run, RunError } from "./run.ts";
 import type { ClusterNode } from "./types.ts";
 
 /** Address of the cluster's DNS, the tenth of the Service range. */
@@ -251,16 +251,22 @@ export function openNode(place: NodePlace, plane: ControlPlane): ClusterNode {
     cutOff: () => setCable(place.subnet, place.number, "down"),
     heal: () => setCable(place.subnet, place.number, "up"),
     run: (command, args) => run("nsenter", [`--net=/run/netns/${netns}`, "--", command, ...args]),
-    loadImage: async (archive) => {
-      await run("ctr", [
-        "--address",
-        socketOf(place),
-        "--namespace",
-        "k8s.io",
-        "images",
-        "import",
-        archive,
-      ]);
+    loadImage: async (archive) => void (await ctr(place, "images", "import", archive)),
+    killContainer: async (id) => {
+      const name = id.replace(/^containerd:\/\//, "");
+      try {
+        await ctr(place, "tasks", "kill", "--signal", "SIGKILL", name);
+      } catch (error) {
+        if (
+          !(error instanceof RunError) ||
+          !/not found|process already finished/.test(error.stderr)
+        )
+          throw error;
+      }
     },
   };
+}
+
+function ctr(place: NodePlace, ...args: string[]): Promise<string> {
+  return run("ctr", ["--address", socketOf(place), "--namespace", "k8s.io", ...args]);
 }

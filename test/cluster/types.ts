@@ -98,6 +98,8 @@ export interface ClusterNode {
   run(command: string, args: readonly string[]): Promise<string>;
   /** Imports an image archive (`docker save` or OCI layout). */
   loadImage(archive: string): Promise<void>;
+  /** SIGKILL to the first process of a container, as its status names it (`containerd://...`). Gone already is fine. */
+  killContainer(id: string): Promise<void>;
 }
 
 /** A cluster whose pods really run. */

@@ -1,0 +1,183 @@
+/** A cluster with real nodes, the image on them, and the chart: installed, changed and removed as people do. */
+import { join } from "node:path";
+import { parseSchedule } from "../../src/domain/schedule/index.ts";
+import type { KubeObject } from "../../src/api/types.ts";
+import { namespaces, pods, type KubeClient, type ResourceType } from "../../src/kube/index.ts";
+import { openWitness, type Witness } from "../chaos/ticks.ts";
+import { CHART, openHelm, type Helm, type HelmName } from "../chart/helm.ts";
+import { startCluster, type ClusterNode, type NodesCluster } from "../cluster/cluster.ts";
+import { until } from "../cluster/proc.ts";
+import { clientOf } from "../crd/fixture.ts";
+import { accountOf, type Account } from "../demo/account.ts";
+import { buildImage } from "../image/build.ts";
+import { standIn } from "../image/stand-ins.ts";
+
+export const SYSTEM = "lockedcron-system";
+export const WORK = "work";
+const IMAGE = "ghcr.io/lockedcron/lockedcron";
+const REDIS_IMAGE = "docker.io/valkey/valkey:9.0.8-alpine";
+/** Pods start slowly on a machine that runs other suites as well. */
+export const PATIENCE_MS = 240_000;
+
+export interface Pod extends KubeObject {
+  readonly metadata: KubeObject["metadata"] & { readonly deletionTimestamp?: string };
+  readonly spec: { readonly nodeName?: string };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly containerStatuses?: readonly {
+      readonly containerID?: string;
+      readonly restartCount: number;
+    }[];
+  };
+}
+
+const podType = pods as ResourceType<Pod>;
+
+export interface SiteOptions {
+  readonly nodes?: number;
+  readonly helm?: HelmName;
+  readonly log?: (line: string) => void;
+}
+
+export interface Site extends AsyncDisposable {
+  readonly cluster: NodesCluster;
+  readonly client: KubeClient;
+  readonly helm: Helm;
+  /** Installs or upgrades; returns when Helm does, not when it runs. */
+  install(values?: object): Promise<void>;
+  uninstall(): Promise<void>;
+  helmTest(): Promise<string>;
+  /** Until every operator replica of the newest version is ready, and no other is left. */
+  operatorReady(): Promise<void>;
+  pods(component: "operator" | "redis"): Promise<Pod[]>;
+  /** SIGKILL to its container, by the node: nobody is told before. */
+  kill(pod: Pod): Promise<void>;
+  nodeOf(pod: Pod): ClusterNode;
+  witness(): Promise<Witness>;
+}
+
+export async function openSite(o: SiteOptions = {}): Promise<Site> {
+  const { log = (line) => console.error(`[e2e] ${line}`), nodes = 1 } = o;
+  await using stack = new AsyncDisposableStack();
+  const helm = await openHelm(o.helm);
+  const images = [
+    await buildImage({ name: `${IMAGE}:e2e`, stages: "offline", version: "e2e", log }),
+    await standIn("valkey", REDIS_IMAGE),
+  ];
+  const cluster = stack.use(await startCluster({ mode: "nodes", nodes, log }));
+  for (const image of images) await cluster.loadImage(image);
+  const client = stack.use(clientOf(cluster.adminKubeconfig));
+  for (const name of [SYSTEM, WORK]) {
+    const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+    await client.create(namespaces, { metadata: { name, labels } });
+  }
+  const release = ["lockedcron", "--namespace", SYSTEM];
+  const { kubeconfigPath: kubeconfig } = cluster;
+
+  async function podsOf(component: string): Promise<Pod[]> {
+    const labelSelector = `app.kubernetes.io/component=${component}`;
+    const { items } = await client.list(podType, { namespace: SYSTEM, labelSelector });
+    return items;
+  }
+
+  const held = stack.move();
+  return {
+    cluster,
+    client,
+    helm,
+    async install(values = {}) {
+      const stdin = JSON.stringify({ image: { tag: "e2e" }, ...values });
+      const args = ["upgrade", "--install", ...release, CHART, "--values=-"];
+      await helm(args, { kubeconfig, stdin });
+    },
+    async uninstall() {
+      await helm(["uninstall", ...release, "--timeout=5m"], { kubeconfig });
+    },
+    helmTest: () => helm(["test", ...release, "--logs", "--timeout=5m"], { kubeconfig }),
+    async operatorReady() {
+      const args = ["rollout", "status", "deployment/lockedcron", "--namespace", SYSTEM];
+      await cluster.kubectl([...args, `--timeout=${PATIENCE_MS / 1000}s`]);
+    },
+    pods: podsOf,
+    async kill(pod) {
+      const id = pod.status?.containerStatuses?.[0]?.containerID;
+      if (id === undefined) throw new Error(`${pod.metadata.name} has no container yet`);
+      await nodeOf(pod).killContainer(id);
+    },
+    nodeOf,
+    witness: () => openWitness(client, WORK),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+
+  function nodeOf(pod: Pod): ClusterNode {
+    const node = cluster.nodes.find(({ name }) => name === pod.spec.nodeName);
+    if (node === undefined) throw new Error(`${pod.metadata.name} is on no node yet`);
+    return node;
+  }
+}
+
+export const isReady = (pod: Pod): boolean =>
+  pod.metadata.deletionTimestamp === undefined &&
+  pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ===
+    true;
+
+/** Until so many pods of a component are ready, and none else is there. */
+export function allReady(site: Site, component: "operator" | "redis", count: number) {
+  return until(`${count} pods of ${component} are ready`, PATIENCE_MS, async () => {
+    const found = await site.pods(component);
+    return found.length === count && found.every(isReady);
+  });
+}
+
+/** Under the Pod Security Standard `restricted`, over in a moment. */
+export function workload(name: string, schedule: string, more: object = {}): string {
+  return JSON.stringify({
+    apiVersion: "lockedcron.io/v1alpha1",
+    kind: "LockedCronJob",
+    metadata: { name, namespace: WORK },
+    spec: {
+      schedule,
+      ...more,
+      jobTemplate: {
+        spec: {
+          template: {
+            spec: {
+              restartPolicy: "Never",
+              securityContext: {
+                runAsNonRoot: true,
+                runAsUser: 65_534,
+                seccompProfile: { type: "RuntimeDefault" },
+              },
+              containers: [
+                {
+                  name: "run",
+                  image: "busybox:1.36",
+                  imagePullPolicy: "IfNotPresent",
+                  args: ["echo", "$(LOCKEDCRON_RUN_ID)"],
+                  securityContext: {
+                    allowPrivilegeEscalation: false,
+                    readOnlyRootFilesystem: true,
+                    capabilities: { drop: ["ALL"] },
+                  },
+                },
+              ],
+            },
+          },
+        },
+      },
+    },
+  });
+}
+
+/** What became of every tick that was due from the first ledger until `at`. */
+export function account(witness: Witness, name: string, expression: string, at: number): Account {
+  const parsed = parseSchedule(expression);
+  if (!parsed.ok) throw new Error(`${expression}: ${parsed.message}`);
+  const history = witness.history(name);
+  const anchor = history[0]?.ledger.anchor ?? at;
+  const jobs = witness.jobs(name);
+  return accountOf({ name, schedule: parsed.schedule, anchor, until: at, history, jobs });
+}
+
+/** The workspace of a chart test that needs none of the cluster. */
+export const EXAMPLE = join(CHART, "../../examples/every-minute.yaml");

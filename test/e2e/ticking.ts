@@ -1,0 +1,59 @@
+/** LockedCronJobs that tick while a test breaks things, and the account of their ticks at its end. */
+import type { Witness } from "../chaos/ticks.ts";
+import { account, PATIENCE_MS, workload, type Site } from "./site.ts";
+
+/** Two schedules; one pod per ten seconds is what a small machine can start beside all else. */
+const EXPRESSIONS: Readonly<Record<string, string>> = {
+  often: "@every 10s",
+  minutely: "* * * * *",
+};
+
+export interface Ticking extends AsyncDisposable {
+  readonly witness: Witness;
+  /** Until a tick that is due from now on has its Job; returns that Job's name. */
+  goesOn(): Promise<string>;
+  /**
+   * What is wrong with the ticks so far: each must have run once, or say why not, and no rule of the protocol may be
+   * broken. Empty when all is well.
+   */
+  faults(): string[];
+}
+
+export async function startTicking(site: Site): Promise<Ticking> {
+  const witness = await site.witness();
+  for (const [name, expression] of Object.entries(EXPRESSIONS)) {
+    await site.cluster.kubectl(["apply", "--filename=-"], { stdin: workload(name, expression) });
+  }
+
+  function faultsOf(name: string, expression: string): string[] {
+    const last = witness.jobs(name).at(-1);
+    if (last === undefined) return [`${name} has never run`];
+    const all = account(witness, name, expression, last.tick);
+    return [
+      ...(all.due.length === 0 ? [`${name} was never due`] : []),
+      ...(all.duplicates > 0 ? [`${name} ran ${all.duplicates} tick(s) more than once`] : []),
+      ...all.unexplained.map(
+        (tick) => `${name} ${new Date(tick).toISOString()}: no Job, no reason`,
+      ),
+      ...all.strays.map((job) => `${job} is of no tick`),
+    ];
+  }
+
+  return {
+    witness,
+    async goesOn() {
+      const now = Date.now();
+      const job = await witness.until(
+        "a tick from now on has its Job",
+        () => witness.jobs("often").find(({ tick }) => tick > now),
+        PATIENCE_MS,
+      );
+      return job.name;
+    },
+    faults: () => [
+      ...Object.entries(EXPRESSIONS).flatMap(([name, expression]) => faultsOf(name, expression)),
+      ...witness.violations(),
+    ],
+    [Symbol.asyncDispose]: () => witness[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * `make release`: everything of a version, into dist/release, without a network: the image as an archive, the chart, the
+ * manifest for kubectl, the CRD, SBOM, licences, and the checksums of them all.
+ */
+import { createHash } from "node:crypto";
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ROOT } from "../../tools/ci/command.ts";
+import { bundle } from "../../tools/image/bundle.ts";
+import { CHART, openHelm } from "../chart/helm.ts";
+import { STATIC_MANIFEST } from "../chart/static.ts";
+import { run } from "../cluster/run.ts";
+import { buildImage, OPERATOR_IMAGE } from "./build.ts";
+import { sbom } from "./sbom.ts";
+
+const DIR = join(ROOT, "dist/release");
+
+const { version } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as {
+  version: string;
+};
+const revision = (await run("git", ["rev-parse", "HEAD"], { cwd: ROOT })).trim();
+const log = (line: string): void => console.error(line);
+
+await rm(DIR, { recursive: true, force: true });
+await mkdir(DIR, { recursive: true });
+const name = `${OPERATOR_IMAGE}:${version}`;
+const image = await buildImage({ name, stages: "offline", version, revision, log });
+await copyFile(image, join(DIR, `lockedcron-image-${version}.tar`));
+
+const helm = await openHelm();
+await helm(["package", CHART, "--destination", DIR]);
+await copyFile(STATIC_MANIFEST, join(DIR, "lockedcron.yaml"));
+await copyFile(join(ROOT, "crds/lockedcronjobs.yaml"), join(DIR, "lockedcronjobs.yaml"));
+
+const scratch = join(DIR, "app");
+const { packages } = await bundle(scratch);
+await copyFile(join(scratch, "THIRD-PARTY.md"), join(DIR, "THIRD-PARTY.md"));
+await rm(scratch, { recursive: true });
+await writeFile(join(DIR, "sbom.cdx.json"), await sbom(ROOT, { version, packages }));
+
+const sums = await Promise.all(
+  (await readdir(DIR)).toSorted().map(async (file) => {
+    const hash = createHash("sha256").update(await readFile(join(DIR, file)));
+    return `${hash.digest("hex")}  ${file}\n`;
+  }),
+);
+await writeFile(join(DIR, "SHA256SUMS"), sums.join(""));
+console.log(`${DIR}:\n${sums.join("")}`);
