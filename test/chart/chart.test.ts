@@ -16,10 +16,16 @@ interface Manifest {
     readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly rules?: readonly object[];
-  readonly spec?: { readonly template?: { readonly spec: PodSpec } };
+  readonly spec?: Template;
+}
+
+interface Template {
+  readonly template?: { readonly spec: PodSpec };
+  readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[];
 }
 
 interface PodSpec {
+  readonly volumes?: readonly object[];
   readonly containers: readonly { readonly image: string }[];
 }
 
@@ -79,23 +85,45 @@ describe.each(Object.keys(MATRIX))("with values for: %s", (what) => {
   });
 
   it("the API server would take every object, and admit every pod", async () => {
-    const text = await render(helms.helm, values);
+    const all = manifests(await render(helms.helm, values));
+    const list = (items: readonly object[]): string =>
+      JSON.stringify({ apiVersion: "v1", kind: "List", items });
     const apply = ["apply", "--server-side", "--dry-run=server", "--validate=strict"];
-    await cluster.kubectl([...apply, "--filename=-"], { stdin: text });
-    const pods = manifests(text).flatMap(({ kind, metadata, spec }) => {
+    // A pod is refused while its service account is not there; so it is asked for without, below.
+    const stdin = list(all.filter(({ kind }) => kind !== "Pod"));
+    await cluster.kubectl([...apply, "--filename=-"], { stdin });
+    const pods = all.flatMap(({ kind, metadata, spec }) => {
       const podSpec = kind === "Pod" ? spec : spec?.template?.spec;
-      return podSpec === undefined ? [] : [podOf(metadata.name, podSpec)];
+      return podSpec === undefined ? [] : [podOf(metadata.name, podSpec, spec)];
     });
     expect(pods.length).toBeGreaterThan(0);
     // A Deployment is only warned of what its pods may not do; so the pods are asked for.
-    const stdin = JSON.stringify({ apiVersion: "v1", kind: "List", items: pods });
-    await cluster.kubectl(["create", "--dry-run=server", "--filename=-"], { stdin });
+    const create = ["create", "--dry-run=server", "--validate=strict", "--filename=-"];
+    const created = await cluster.kubectl(create, { stdin: list(pods) });
+    expect(created.trim().split("\n")).toHaveLength(pods.length);
   });
 });
 
-function podOf(name: string, spec: object): object {
-  const { serviceAccountName: _, priorityClassName: __, ...rest } = spec as Record<string, unknown>;
-  return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: SYSTEM }, spec: rest };
+/** The pod that a controller would make, volumes of a StatefulSet's claims included. */
+function podOf(
+  name: string,
+  podSpec: object,
+  { volumeClaimTemplates = [] }: Template = {},
+): object {
+  const {
+    serviceAccountName: _,
+    priorityClassName: __,
+    ...rest
+  } = podSpec as PodSpec & {
+    serviceAccountName?: string;
+    priorityClassName?: string;
+  };
+  const claimed = volumeClaimTemplates.map(({ metadata }) => ({
+    name: metadata.name,
+    emptyDir: {},
+  }));
+  const spec = { ...rest, volumes: [...(rest.volumes ?? []), ...claimed] };
+  return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: SYSTEM }, spec };
 }
 
 describe("what is rendered", () => {

@@ -62,7 +62,15 @@ const SOURCES = {
   },
   helm3: {
     ...source("helm3", "helm.sh/helm/v3", "/cmd/helm", 60),
-    ldflags: (version) => `-X helm.sh/helm/v3/internal/version.version=${version}`,
+    // Without a cluster it takes this for the version of Kubernetes, as its releases do that of their client.
+    ldflags: (version) =>
+      [
+        `-X helm.sh/helm/v3/internal/version.version=${version}`,
+        ...["pkg/chartutil", "pkg/lint/rules"].flatMap((pkg) => [
+          `-X helm.sh/helm/v3/${pkg}.k8sVersionMajor=1`,
+          `-X helm.sh/helm/v3/${pkg}.k8sVersionMinor=37`,
+        ]),
+      ].join(" "),
   },
   kind: source("kind", "sigs.k8s.io/kind", "", 30),
 } satisfies Record<string, Source>;
