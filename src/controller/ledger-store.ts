@@ -26,6 +26,15 @@ import { createGone } from "./gone.ts";
 import type { LedgerRecord, Ledgers } from "./ports.ts";
 import { isNewer } from "./versions.ts";
 
+/**
+ * A list of one empty entry takes all of them off, and from then on the server keeps no account of who owns which field: work
+ * on each write, for an object that nobody else writes
+ * (https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields).
+ */
+const UNTRACKED = { managedFields: [{}] };
+/** We have made all of it: no second decoding in search of unknown fields. */
+const LEAN_PUT = { priority: "high", fieldValidation: "Ignore" } as const;
+
 interface Known extends LedgerRecord {
   lease: Lease;
 }
@@ -85,8 +94,9 @@ export function createLedgerStore(o: {
     withRuns.delete(key);
   }
 
-  async function put(body: Lease): Promise<Known | undefined> {
-    const written = await o.client.update(o.leases, body, { priority: "high" });
+  async function put(lease: Lease): Promise<Known | undefined> {
+    const body = { ...lease, metadata: { ...lease.metadata, ...UNTRACKED } };
+    const written = await o.client.update(o.leases, body, LEAN_PUT);
     const record = learn(written);
     // ORDER: forgotten before anything is decided on it; what is left is made anew from status and Jobs.
     if (record !== undefined && wentWithIt(written)) {

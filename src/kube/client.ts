@@ -155,8 +155,12 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       }
       const body = named(type, object);
       const query = queryOfWrite(write);
-      const what = { verb: "create", type, key: { namespace }, name, method: "POST", body, query };
-      return named(type, await call(what, write));
+      const accept = acceptOf(METADATA_ONLY, write.metadataOnly);
+      const how = { method: "POST", body, query, accept };
+      return named(
+        type,
+        await call({ verb: "create", type, key: { namespace }, name, ...how }, write),
+      );
     },
     async update(type, object, write = {}) {
       const { namespace, name = "", resourceVersion = "" } = object.metadata;
@@ -167,8 +171,9 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       const body = named(type, object);
       const query = queryOfWrite(write);
       const key = { namespace, name };
-      const what = { verb: "update", type, key, subresource, method: "PUT", body, query };
-      return named(type, await call(what, write));
+      const accept = acceptOf(METADATA_ONLY, write.metadataOnly);
+      const how = { method: "PUT", body, query, accept };
+      return named(type, await call({ verb: "update", type, key, subresource, ...how }, write));
     },
     async patch(type, key, patch, write = {}) {
       const query: Query = queryOfWrite(write);

@@ -38,6 +38,8 @@ export interface WriteOptions extends CallOptions {
   fieldManager?: string;
   fieldValidation?: "Strict" | "Warn" | "Ignore";
   subresource?: "status";
+  /** The answer is metadata alone (PartialObjectMetadata). */
+  metadataOnly?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {

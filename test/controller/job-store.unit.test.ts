@@ -160,6 +160,19 @@ describe("a read", () => {
 });
 
 describe("what was created is known before the watch tells", () => {
+  it("by its metadata, which is all that is asked for", async () => {
+    const asked: unknown[] = [];
+    const { store } = aStore({
+      async create(_: unknown, { spec: _spec, status: _status, ...answer }: Job, how: unknown) {
+        asked.push(how);
+        return answer;
+      },
+    });
+    await store.create(aJob());
+    expect(store.cached(KEY)).toEqual([aJobView()]);
+    expect(asked).toMatchObject([{ metadataOnly: true, priority: "high" }]);
+  });
+
   it("and is not taken back by it", async () => {
     const { store } = aStore({ create: async () => version("7") });
     await store.create(aJob());

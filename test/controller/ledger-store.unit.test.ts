@@ -72,6 +72,17 @@ function known(store: LedgerStore): LedgerRecord {
   return record;
 }
 
+it("a write asks the server to keep no account of fields, whatever it has kept so far", async () => {
+  const { store, sent } = aStore();
+  const lease = aLease();
+  store.observe({
+    ...lease,
+    metadata: { ...lease.metadata, ...{ managedFields: [{ manager: "x" }] } },
+  });
+  await store.write(known(store), aLedger({ token: 1 }));
+  expect(sent).toMatchObject([{ metadata: { managedFields: [{}] } }]);
+});
+
 describe("the watch", () => {
   it("tells of ledgers", () => {
     const { store, changed } = aStore();

@@ -51,6 +51,18 @@ describe("create", () => {
     expect(await client.get(configMaps, { namespace, name: "made" })).toEqual(created);
   });
 
+  it("can be answered with metadata alone, and under its own kind", async () => {
+    const created = await client.create(configMaps, map("lean", { a: "1" }), {
+      metadataOnly: true,
+    });
+    const whole = await client.get(configMaps, { namespace, name: "lean" });
+    expect(whole.data).toEqual({ a: "1" });
+    expect(created).toEqual({ ...whole, data: undefined });
+    const changed = await client.update(configMaps, { ...whole, data: {} }, { metadataOnly: true });
+    expect(changed.metadata.resourceVersion).not.toBe(whole.metadata.resourceVersion);
+    expect(changed.data).toBeUndefined();
+  });
+
   it("AlreadyExists: rejected", async () => {
     await client.create(configMaps, map("twice"));
     expect(await failureOf(client.create(configMaps, map("twice")))).toMatchObject({
