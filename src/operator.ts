@@ -5,7 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { systemClock, systemTimers } from "./clock.ts";
 import type { Config } from "./config.ts";
-import { createController, type Controller } from "./controller/controller.ts";
+import type { Controller } from "./controller/controller-options.ts";
+import { createController } from "./controller/controller.ts";
 import type { StepHook } from "./controller/ports.ts";
 import { createSkewMeter } from "./controller/skew.ts";
 import { tzdataVersion } from "./domain/schedule/index.ts";
@@ -81,6 +82,7 @@ export function createOperator(o: OperatorOptions): Operator {
     client,
     component: "lockedcron",
     instance: config.replica,
+    busy: () => controller?.busy() ?? false,
     onDropped: (reason, message) => log.warn("event not written", { reason, dropped: message }),
   });
   const backend = createBackend(config, { log, metrics, health });

@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { AttemptBook } from "./attempts.ts";
+import type { Elections } from "./elections.ts";
 import type {
   EventSink,
   Jobs,
@@ -23,6 +24,7 @@ export interface Context {
   ledgers: Ledgers;
   jobs: Jobs;
   owners: Owners;
+  elections: Elections;
   locks: Locks;
   members: Members;
   attempts: AttemptBook;

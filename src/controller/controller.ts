@@ -3,18 +3,18 @@
  * and stops them in order.
  */
 import type { Key } from "../api/names.ts";
-import type { Clock, Timers } from "../clock.ts";
-import type { LockBackend } from "../domain/conditions.ts";
-import type { KubeClient, ReflectorHealth } from "../kube/index.ts";
 import { createAgenda } from "./agenda.ts";
 import { createAttemptBook, REQUEST_BOUND_MS } from "./attempts.ts";
 import { createCaches, resources } from "./caches.ts";
 import type { Context } from "./context.ts";
+import type { Controller, ControllerOptions } from "./controller-options.ts";
+import { createCrowd } from "./crowd.ts";
+import { createElections } from "./elections.ts";
 import { createJobStore } from "./job-store.ts";
 import { createLedgerStore } from "./ledger-store.ts";
 import { replicaOf } from "./member-lease.ts";
 import { createMembership } from "./membership.ts";
-import type { EventSink, Locks, Observer, StepHook } from "./ports.ts";
+import type { StepHook } from "./ports.ts";
 import { startPulse } from "./pulse.ts";
 import { createReconciler } from "./reconciler.ts";
 import { createScheduleCache } from "./schedule-cache.ts";
@@ -24,60 +24,7 @@ import { createStuckLocks } from "./stuck-locks.ts";
 import { createSweeper, PRIORITY } from "./sweeper.ts";
 import { createTurns, crowdMs } from "./turns.ts";
 import { createWatchdog } from "./watchdog.ts";
-import { createWorkQueue, type Outcome } from "./workqueue.ts";
-
-export interface ControllerOptions {
-  client: KubeClient;
-  locks: Locks;
-  lockBackend(): LockBackend;
-  events: EventSink;
-  observe: Observer;
-  clock: Clock;
-  timers: Timers;
-  random: () => number;
-  /** By how much our clock is proven to be off, ms; see SkewMeter. */
-  clockSkewMs(): number;
-  replica: string;
-  process: string;
-  podName: string | undefined;
-  namespace: string;
-  watchNamespaces: readonly string[];
-  lockPrefix: string;
-  workers: number;
-  rankDelayMs: number;
-  electionLeaseMs: number;
-  takeOverAfterMs: number;
-  membershipLeaseSeconds: number;
-  /** How long a request may be on its way, ms; see attempts.ts. Only tests make it shorter. */
-  requestBoundMs?: number;
-  hooks: {
-    watchHealth(health: ReflectorHealth, watch: string): void;
-    membershipHealth(trouble: string | undefined): void;
-    superseded(by: string): void;
-    queueOutcome(outcome: Outcome, seconds: number): void;
-    queueStuck(key: Key, runMs: number): void;
-    statusFailed(key: Key, error: unknown): void;
-  };
-  onStep?: StepHook;
-}
-
-export interface ControllerStats {
-  lockedCronJobs: number;
-  queued: number;
-  replicas: number;
-  locksHeld: number;
-  pulseAt: number;
-}
-
-export interface Controller {
-  /** Begins to watch; ticks are taken once every cache is complete. Resolves then. */
-  start(signal: AbortSignal): Promise<void>;
-  /** Takes no more ticks, lets what is in flight come to its end, hands the rest over. */
-  stop(graceMs: number): Promise<{ unfinished: Key[] }>;
-  /** The lock backend changed: every status says so. */
-  lockBackendChanged(): void;
-  stats(): ControllerStats;
-}
+import { createWorkQueue } from "./workqueue.ts";
 
 const STATUS_WORKERS = 4;
 const STATUS_DELAY_MS = 300;
@@ -104,7 +51,10 @@ export function createController(o: ControllerOptions): Controller {
     client,
     jobs: resources.jobs,
     pods: resources.pods,
-    onChange: changed,
+    onChange(key) {
+      crowd.served(key);
+      changed(key);
+    },
   });
   const membership = createMembership({
     client,
@@ -145,6 +95,7 @@ export function createController(o: ControllerOptions): Controller {
     replicas: { changed: membership.observe, deleted: membership.observeDeleted },
     onHealth: o.hooks.watchHealth,
   });
+  const crowd = createCrowd({ clock, timers, onOver: () => queue.resume() });
   const sweeper = createSweeper({
     clock,
     agenda,
@@ -152,6 +103,7 @@ export function createController(o: ControllerOptions): Controller {
     rank: membership.rank,
     running: () => phase === "running",
     keys: caches.owners.keys,
+    onDue: crowd.arrived,
     add: (key, priority) => queue.add(key, { priority }),
   });
   const attempts = createAttemptBook({
@@ -159,6 +111,15 @@ export function createController(o: ControllerOptions): Controller {
     clock,
     members: membership,
     requestBoundMs,
+  });
+  const electionLeaseMs = (): number => o.electionLeaseMs + crowdMs(sweeper.dueAtOnce());
+  const elections = createElections({
+    locks: o.locks,
+    timers,
+    random,
+    leaseMs: electionLeaseMs,
+    next: (count) =>
+      queue.upcoming(count, PRIORITY.due).flatMap((key) => reconciler.candidate(key) ?? []),
   });
   const context: Context = {
     process: o.process,
@@ -168,6 +129,7 @@ export function createController(o: ControllerOptions): Controller {
     ledgers,
     jobs,
     owners: caches.owners,
+    elections,
     locks: o.locks,
     members: membership,
     attempts,
@@ -176,7 +138,7 @@ export function createController(o: ControllerOptions): Controller {
     observe: o.observe,
     onStep,
     lockPrefix: o.lockPrefix,
-    electionLeaseMs: () => o.electionLeaseMs + crowdMs(sweeper.dueAtOnce()),
+    electionLeaseMs,
   };
   const turns = createTurns({
     process: o.process,
@@ -196,12 +158,14 @@ export function createController(o: ControllerOptions): Controller {
     clockSkewMs: o.clockSkewMs,
     dueAtOnce: sweeper.dueAtOnce,
     followUp: (key) => queue.add(key, { priority: PRIORITY.followUp }),
+    onServed: crowd.served,
     onSettled: (key) => statusQueue.addAfter(key, STATUS_DELAY_MS),
     stopping: () => phase === "stopping",
   });
   const queue = createWorkQueue({
     reconcile: reconciler.reconcile,
     concurrency: o.workers,
+    floor: () => (crowd.busy() ? PRIORITY.dueLater : -Infinity),
     clock,
     timers,
     random,
@@ -221,7 +185,7 @@ export function createController(o: ControllerOptions): Controller {
     replica: o.replica,
     lockBackend: o.lockBackend,
     templates: createTemplateCheck({ client, jobs: resources.jobs, clock, events: o.events }),
-    busy: () => queue.waiting(PRIORITY.dueLater) > 0,
+    busy: () => crowd.busy() || queue.waiting(PRIORITY.dueLater) > 0,
     schedules,
     onStep,
   });
@@ -266,6 +230,7 @@ export function createController(o: ControllerOptions): Controller {
       await pulse?.stop();
       const until = clock.monotonic() + graceMs;
       const unfinished = await queue.drain(graceMs);
+      elections.close();
       await endLaunches(until, unfinished);
       await statusQueue.drain(Math.max(0, until - clock.monotonic()));
       await watchdog[Symbol.asyncDispose]();
@@ -279,6 +244,7 @@ export function createController(o: ControllerOptions): Controller {
     lockBackendChanged() {
       for (const key of caches.owners.keys()) statusQueue.addAfter(key, 2_000 + random() * 3_000);
     },
+    busy: crowd.busy,
     stats: () => ({
       lockedCronJobs: caches.owners.size(),
       queued: queue.waiting(),

@@ -3,7 +3,7 @@
  * the crash windows between them are marked, and test/controller kills the process in each.
  */
 import { EventReason, Reason } from "../api/reasons.ts";
-import { jobName, keyOf } from "../api/names.ts";
+import { keyOf } from "../api/names.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import { backoffMs, pauseWhenLateMs } from "../domain/backoff.ts";
 import { buildJob, type JobView } from "../domain/job.ts";
@@ -20,6 +20,7 @@ import type { Schedule } from "../domain/schedule/index.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { casLost, entryOf } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import { candidateOf } from "./elections.ts";
 import type { LedgerRecord } from "./ports.ts";
 import { putLabel } from "./run-effects.ts";
 import { isStuck } from "./stuck-locks.ts";
@@ -49,17 +50,14 @@ export async function launch(
   ledger: Ledger,
   t: Tick,
 ): Promise<StepResult> {
-  const key = keyOf(owner.metadata.namespace, owner.metadata.name);
-  const name = jobName(owner.metadata.name, t.tick, schedule.subMinute);
-  const runId = `${name}.${owner.metadata.uid.slice(0, 8)}`;
-  const lockKey = lockKeyOf(c, owner, t.tick);
-  const lockValue = `${runId}#${Math.floor(c.random() * 2 ** 48).toString(36)}`;
+  const candidate = candidateOf(owner, t.tick, schedule, c.lockPrefix);
+  const { key, runId, lockKey } = candidate;
 
   // ORDER: no process is named in a ledger before it has held its Lease. By that Lease its death is proven.
   if (!(await c.members.confirm())) return notAMember(c);
-  const electionLeaseMs = c.electionLeaseMs();
   const begun = c.clock.monotonic();
-  const election = await c.locks.tryAcquire(lockKey, lockValue, electionLeaseMs);
+  const election = await c.elections.elect(candidate);
+  const { lockValue, leaseMs } = election;
   c.observe.elected({
     key,
     tick: t.tick,
@@ -71,18 +69,14 @@ export async function launch(
   else if (!stuck) {
     // The winner's claim wakes us. Without news of it (cut off from the API server, say) we ask less and less often; and no
     // less often than a lock of a dead winner would run out.
-    const pauseMs = pauseWhenLateMs(
-      c.clock.now() - schedule.dueAt(t.tick),
-      HELD_RETRY_MS,
-      electionLeaseMs,
-    );
+    const pauseMs = pauseWhenLateMs(c.clock.now() - schedule.dueAt(t.tick), HELD_RETRY_MS, leaseMs);
     return againIn(c, pauseMs * (0.5 + c.random()), "another replica is elected");
   }
   if (election.outcome !== "won" && owner.spec.lock?.onQuorumLoss === "Wait") {
     return againIn(c, QUORUM_RETRY_MS, "no quorum: waiting, as lock.onQuorumLoss says");
   }
   const giveUp = (): void => {
-    if (election.outcome === "won") void c.locks.release(lockKey, lockValue, electionLeaseMs);
+    if (election.outcome === "won") void c.locks.release(lockKey, lockValue, leaseMs);
   };
   // CRASH WINDOW elected -> claimed: nothing happened yet; the lock's short lease runs out and another one is elected.
   await c.onStep("elected", key);
@@ -94,7 +88,7 @@ export async function launch(
   const claimed = claim(ledger, {
     tick: t.tick,
     runId,
-    jobName: name,
+    jobName: candidate.jobName,
     lockKey,
     lockValue,
     by: c.process,
@@ -150,6 +144,9 @@ export async function send(
     tick: run.tick,
     latencyMs: c.clock.now() - schedule.dueAt(run.tick),
     rank,
+    runId: run.runId,
+    token: run.token,
+    attempt: n,
   });
   c.events.event(owner, "Normal", EventReason.SuccessfulCreate, `Created job ${job.name}`);
   // CRASH WINDOW created -> started: the finalizer keeps the Job, any replica records it.
@@ -279,17 +276,6 @@ async function refuse(
     return casLost(c, key, error);
   }
   return decideAgain(`refused: ${refusal.reason}`);
-}
-
-/** One lock per LockedCronJob; with policy Allow, whose runs do not exclude each other, one per tick. */
-export function lockKeyOf(
-  c: Pick<Context, "lockPrefix">,
-  owner: LockedCronJob,
-  tick: number,
-): string {
-  const { namespace, name } = owner.metadata;
-  const perTick = owner.spec.concurrencyPolicy === "Allow" ? `@${tick / 1000}` : "";
-  return `${c.lockPrefix}:${namespace}/${name}${perTick}`;
 }
 
 /** What the ledger says of the earlier ticks that this one stands for. */

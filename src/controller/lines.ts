@@ -7,7 +7,10 @@ export interface Waiting {
 
 export interface Lines {
   push(key: string, waiting: Waiting): void;
-  shift(): { key: string; waiting: Waiting } | undefined;
+  /** The first of the highest priority; undefined when none of this priority or a higher one waits. */
+  shift(atLeast?: number): { key: string; waiting: Waiting } | undefined;
+  /** The keys that come next, at most so many, of this priority or a higher one. */
+  upcoming(count: number, atLeast: number): string[];
   drop(key: string): void;
   clear(): void;
   /** Keys of this priority or a higher one. */
@@ -50,14 +53,26 @@ export function createLines(): Lines {
       lineOf(waiting.priority).set(key, { priority: waiting.priority, since });
       priorityOf.set(key, waiting.priority);
     },
-    shift() {
+    shift(atLeast = -Infinity) {
       for (const priority of order) {
+        if (priority < atLeast) return undefined;
         const first = lineOf(priority).keys().next();
         if (first.done !== true) {
           return { key: first.value, waiting: take(first.value) as Waiting };
         }
       }
       return undefined;
+    },
+    upcoming(count, atLeast) {
+      const keys: string[] = [];
+      for (const priority of order) {
+        if (priority < atLeast) break;
+        for (const key of lineOf(priority).keys()) {
+          if (keys.length >= count) return keys;
+          keys.push(key);
+        }
+      }
+      return keys;
     },
     drop(key) {
       take(key);

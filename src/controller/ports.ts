@@ -121,7 +121,15 @@ export interface Observer {
     ms: number;
   }): void;
   elected(o: { key: string; tick: number; outcome: ElectionOutcome; ms: number }): void;
-  launched(o: { key: string; tick: number; latencyMs: number; rank: number }): void;
+  launched(o: {
+    key: string;
+    tick: number;
+    latencyMs: number;
+    rank: number;
+    runId: string;
+    token: number;
+    attempt: number;
+  }): void;
   missed(o: { key: string; reason: string; count: number }): void;
   claimConflict(): void;
   takeover(): void;

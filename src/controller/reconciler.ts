@@ -3,11 +3,13 @@
  * I/O of a decision is here and in the effects it calls; the decision itself is pure.
  */
 import type { Key } from "../api/names.ts";
+import { Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import { decide, type Decision, type LedgerState, type Snapshot } from "../domain/decide/index.ts";
 import { standByMs } from "../domain/election.ts";
 import type { Ledger } from "../domain/ledger.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import { candidateOf, type Candidate } from "./elections.ts";
 import { launch, send, takeOver } from "./launch.ts";
 import type { LedgerRecord } from "./ports.ts";
 import type { ScheduleCache } from "./schedule-cache.ts";
@@ -32,6 +34,8 @@ export interface ReconcilerOptions {
   agenda: { set(key: Key, at: number): void; delete(key: Key): void };
   /** Looks at a key again as soon as no tick is due. */
   followUp(key: Key): void;
+  /** The key has no tick any more that somebody is still to decide. */
+  onServed(key: Key): void;
   /** Called when there is nothing more to do now: the status may have changed. */
   onSettled(key: Key): void;
   /** The replica is going: only what it has begun is brought to its end. */
@@ -40,6 +44,8 @@ export interface ReconcilerOptions {
 
 export interface Reconciler {
   reconcile(key: Key): Promise<Outcome>;
+  /** The tick that a reconcile of this key would launch now. */
+  candidate(key: Key): Candidate | undefined;
 }
 
 /** Steps of one reconcile; a run needs five from due to started, so more than this means going round in circles. */
@@ -114,6 +120,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
 
   function rest(w: World, decision: Decision): Outcome {
     giveEvent(w, decision);
+    if (decision.reason !== Reason.StandBy) o.onServed(w.key);
     o.onSettled(w.key);
     const { at } = decision;
     if (at === undefined) {
@@ -158,6 +165,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         return retry(result.error);
       }
       if (result.next === "followUp" && !stopping) {
+        o.onServed(key);
         o.followUp(key);
         return done();
       }
@@ -169,7 +177,15 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
     return again(c.clock.now() + SOON_MS);
   }
 
-  return { reconcile };
+  function candidate(key: Key): Candidate | undefined {
+    const { snapshot } = gather(key);
+    const { owner, schedule } = snapshot;
+    const decision = decide(snapshot);
+    if (decision.do !== "launch" || owner === undefined || schedule?.ok !== true) return undefined;
+    return candidateOf(owner, decision.tick, schedule.schedule, c.lockPrefix);
+  }
+
+  return { reconcile, candidate };
 }
 
 interface World {

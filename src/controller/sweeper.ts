@@ -27,6 +27,8 @@ export function createSweeper(o: {
   running(): boolean;
   /** Every LockedCronJob. */
   keys(): Iterable<Key>;
+  /** These are due now; told before they are added. */
+  onDue(keys: readonly Key[]): void;
   add(key: Key, priority: number): void;
 }): Sweeper {
   let dueAtOnce = 1;
@@ -38,6 +40,7 @@ export function createSweeper(o: {
     const keys = o.agenda.due(beatAt);
     if (keys.length === 0) return;
     dueAtOnce = keys.length;
+    o.onDue(keys);
     for (const key of keys) o.add(key, o.rank(key) === 0 ? PRIORITY.due : PRIORITY.dueLater);
   }
 

@@ -50,6 +50,8 @@ export interface WorkQueueOptions {
   random: () => number;
   /** Of `retry`: base·2^n milliseconds, at most max, of which a random half is taken off. Default 100 and 60,000. */
   backoff?: { baseMs: number; maxMs: number };
+  /** Keys of a lower priority wait for now; `resume` tells that this has changed. Default: none do. */
+  floor?: () => number;
   /** Default 60,000 ms. */
   stuckAfterMs?: number;
   hooks?: QueueHooks;
@@ -77,6 +79,10 @@ export interface WorkQueue extends AsyncDisposable {
   stats(): QueueStats;
   /** Keys of this priority or a higher one that wait for their turn; costs nothing. */
   waiting(atLeast?: number): number;
+  /** The keys that are to be started next, at most so many, of this priority or a higher one. */
+  upcoming(count: number, atLeast: number): string[];
+  /** The floor has fallen. */
+  resume(): void;
   /**
    * Takes nothing more, starts nothing more, and waits for what runs; when `timeoutMs` are over, aborts the signal of
    * what still runs and returns its keys.
@@ -131,7 +137,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     queueMicrotask(() => {
       starting = false;
       while (running.size < concurrency) {
-        const next = draining ? undefined : lines.shift();
+        const next = draining ? undefined : lines.shift(options.floor?.());
         if (next === undefined) return;
         void run(next.key, next.waiting);
       }
@@ -232,6 +238,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         failing: failures.size,
       };
     },
+    upcoming: lines.upcoming,
+    resume: startMore,
     drain,
     async [Symbol.asyncDispose]() {
       await drain(0);

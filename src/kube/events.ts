@@ -35,6 +35,8 @@ export interface EventRecorderOptions {
   /** Events waiting to be written; beyond it new ones are dropped. Default 1,000. */
   queueLimit?: number;
   onDropped?: (reason: string, message: string) => void;
+  /** Something more urgent is going on: events wait, unless there are many of them already. */
+  busy?: () => boolean;
 }
 
 /** What repeats is written at most this often. */
@@ -42,6 +44,8 @@ const REPEAT_INTERVAL_MS = 1000;
 const MAX_TRIES = 3;
 const RETRY_MS = 1000;
 const CONCURRENCY = 4;
+/** How often to look whether it is still busy. */
+const BUSY_MS = 250;
 const LOW = { priority: "low" } as const;
 
 interface WriteState {
@@ -76,6 +80,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const pauses = new Set<() => void>();
   const whenIdle = new Set<() => void>();
   let writing = 0;
+  /** Set while it is busy: calls off the next look. */
+  let waiting: (() => void) | undefined;
+  let flushing = false;
   let closed = false;
   const stats = { written: 0, merged: 0, dropped: 0 };
 
@@ -120,7 +127,18 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     pauses.add(callOff);
   }
 
+  function canWait(): boolean {
+    return !flushing && queue.length <= queueLimit / 2 && options.busy?.() === true;
+  }
+
   function writeMore(): void {
+    if (queue.length > 0 && canWait()) {
+      waiting ??= timers.after(BUSY_MS, () => {
+        waiting = undefined;
+        writeMore();
+      });
+      return;
+    }
     while (writing < CONCURRENCY) {
       const next = queue.shift();
       if (next === undefined) break;
@@ -190,10 +208,13 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     if (queued() === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     whenIdle.add(resolve);
+    flushing = true;
+    writeMore();
     const callOff = timers.after(timeoutMs, resolve);
     await promise;
     callOff();
     whenIdle.delete(resolve);
+    flushing = whenIdle.size > 0;
   }
 
   return {
@@ -202,6 +223,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     stats: () => ({ queued: queued(), ...stats }),
     async [Symbol.asyncDispose]() {
       closed = true;
+      waiting?.();
       for (const callOff of pauses) callOff();
       pauses.clear();
       queue.length = 0;

@@ -125,15 +125,24 @@ export function createObserver(log: Logger, metrics: Metrics, troubles: Troubles
         ...rest,
       };
       if (error !== undefined) log.warn(message, { ...fields, error, next: "retry with back-off" });
+      // Said already, by "Launched".
+      else if (outcome === "created") log.debug(message, fields);
       else log.info(message, fields);
     },
     elected({ key, tick, outcome, ms }) {
       metrics.election({ outcome, seconds: ms / 1000 });
       log.info(`election ${outcome}`, { event: "Elected", key, tick: new Date(tick), outcome, ms });
     },
-    launched({ key, tick, latencyMs, rank }) {
+    launched({ key, tick, latencyMs, rank, ...run }) {
       metrics.tickLaunched({ latencySeconds: latencyMs / 1000, rank });
-      log.info("Job created", { event: "Launched", key, tick: new Date(tick), latencyMs, rank });
+      log.info("Job created", {
+        event: "Launched",
+        key,
+        tick: new Date(tick),
+        latencyMs,
+        rank,
+        ...run,
+      });
     },
     missed({ key, reason, count }) {
       metrics.tickMissed({ reason, count });

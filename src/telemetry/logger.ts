@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import { systemClock } from "../clock.ts";
 import { createRedactor } from "./redact.ts";
 import type { Redactor } from "./redact.ts";
+import { createTurnBuffer } from "./turn-buffer.ts";
 
 export const LOG_LEVELS = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -87,11 +88,13 @@ export function createLogger(options: LoggerOptions): RootLogger {
   const { level: threshold, replica, clock = systemClock, redact = createRedactor() } = options;
   const output = options.output ?? process.stdout;
   const render: (line: Line) => string = options.format === "json" ? JSON.stringify : plainText;
+  const buffer = createTurnBuffer(output);
   const winston = createWinston({
     level: threshold,
     format: format((info) => ({ ...info, [MESSAGE]: render(info[LINE] as Line) }))(),
-    transports: [new transports.Stream({ stream: output, eol: "\n" })],
+    transports: [new transports.Stream({ stream: buffer.stream, eol: "\n" })],
   });
+  process.on("exit", buffer.flush);
   let closed = false;
   // A reader that went away (EPIPE) must not take the operator down with an unhandled "error".
   const ignore = (): void => {};
@@ -120,6 +123,8 @@ export function createLogger(options: LoggerOptions): RootLogger {
       if (closed) return;
       const line = toLine(level, msg, { ...fixed, ...fields });
       winston.log({ level, message: msg, [LINE]: line });
+      // What goes wrong is said at once: it may be the last thing that this process does.
+      if (RANK[level] <= RANK.warn) buffer.flush();
     };
   }
 
@@ -139,6 +144,8 @@ export function createLogger(options: LoggerOptions): RootLogger {
     const finished = new Promise<void>((resolve) => winston.once("finish", () => resolve()));
     winston.end();
     await finished;
+    process.off("exit", buffer.flush);
+    buffer.flush();
   }
 
   return { ...withFields({}), close, [Symbol.asyncDispose]: close };

@@ -1,5 +1,6 @@
 import type { Context } from "../../src/controller/context.ts";
-import type { LedgerRecord } from "../../src/controller/ports.ts";
+import { createElections, type Elections } from "../../src/controller/elections.ts";
+import type { LedgerRecord, Locks } from "../../src/controller/ports.ts";
 import type { Ledger } from "../../src/domain/ledger.ts";
 import { NOON } from "./objects.ts";
 import { present } from "./snapshot.ts";
@@ -24,6 +25,17 @@ function unasked(name: string): () => never {
   };
 }
 
+/** Each on its own, none ahead. */
+export function electionsOver(locks: Locks): Elections {
+  return createElections({
+    locks,
+    timers: { after: () => () => undefined },
+    random: () => 0.5,
+    leaseMs: () => 3_000,
+    next: () => [],
+  });
+}
+
 /**
  * A context in which time stands still at one second past noon and every call to the world fails the test, but for those
  * that it gives.
@@ -35,6 +47,7 @@ export function aContext(parts: {
     new Proxy(given ?? {}, {
       get: (target, call) => Reflect.get(target, call) ?? unasked(`${name}.${String(call)}`),
     }) as T;
+  const locks = calls("locks", parts.locks);
   return {
     process: parts.process ?? "me/1",
     replica: parts.replica ?? "me",
@@ -43,7 +56,8 @@ export function aContext(parts: {
     ledgers: calls("ledgers", parts.ledgers),
     jobs: calls("jobs", parts.jobs),
     owners: calls("owners", parts.owners),
-    locks: calls("locks", parts.locks),
+    elections: { ...electionsOver(locks), ...parts.elections },
+    locks,
     members: calls("members", { confirm: () => Promise.resolve(true), ...parts.members }),
     attempts: calls("attempts", parts.attempts),
     stuckLocks: { held: () => false, free: () => undefined, ...parts.stuckLocks },

@@ -16,6 +16,7 @@ function aSweeper(keys: readonly string[] = []) {
     rank: (key) => (key === "first" ? 0 : 1),
     running: () => state.running,
     keys: () => keys,
+    onDue: () => undefined,
     add: (key, priority) => void added.push([key, priority]),
   });
   const beat = async (afterMs: number): Promise<[string, number][]> => {

@@ -33,6 +33,19 @@ describe("order", () => {
     expect(started).toEqual(["raised", "first"]);
   });
 
+  it("starts none below the floor, until it has fallen", async () => {
+    let floor = 10;
+    const { queue, started } = setUp(immediately, { floor: () => floor });
+    queue.add("low", { priority: 9 });
+    queue.add("high", { priority: 10 });
+    await settle();
+    expect([started, queue.waiting()]).toEqual([["high"], 1]);
+    floor = 9;
+    queue.resume();
+    await settle();
+    expect(started).toEqual(["high", "low"]);
+  });
+
   it("holds a key once, however often it is added", async () => {
     const { queue, started } = setUp(immediately);
     for (let i = 0; i < 100; i++) queue.add("a");

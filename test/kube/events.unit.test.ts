@@ -49,6 +49,39 @@ const lost = new KubeError({
   outcome: "unknown",
 });
 
+describe("while something more urgent goes on", () => {
+  const event = (recorder: ReturnType<typeof setUp>["recorder"], i: number): void =>
+    recorder.event(job, "Normal", "SuccessfulCreate", `Created job ${i}`);
+
+  it("events wait, and are written soon after", async () => {
+    let busy = true;
+    const { recorder, writes, time } = setUp(undefined, { busy: () => busy });
+    for (let i = 0; i < 3; i++) event(recorder, i);
+    await time.pass(10_000);
+    expect([writes.length, recorder.stats().queued]).toEqual([0, 3]);
+    busy = false;
+    await time.pass(250);
+    expect([writes.length, time.pendingTimers()]).toEqual([3, 0]);
+  });
+
+  it("they are written all the same before there are so many that some would be dropped", async () => {
+    const { recorder, writes } = setUp(undefined, { busy: () => true, queueLimit: 10 });
+    for (let i = 0; i < 10; i++) event(recorder, i);
+    await settle();
+    expect([writes.length, recorder.stats()]).toEqual([5, expect.objectContaining({ dropped: 0 })]);
+  });
+
+  it("and when the process ends", async () => {
+    const { recorder, writes } = setUp(undefined, { busy: () => true });
+    event(recorder, 1);
+    await settle();
+    await recorder.flush(1_000);
+    expect(writes).toHaveLength(1);
+    event(recorder, 2);
+    await recorder[Symbol.asyncDispose]();
+  });
+});
+
 describe("events", () => {
   it("have the fields that kubectl shows, as CronJob's", async () => {
     const { recorder, writes } = setUp();

@@ -1,5 +1,5 @@
 import { Writable } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Clock } from "../../src/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -25,14 +25,19 @@ function memory(options: Partial<LoggerOptions> = {}) {
     output,
     ...options,
   });
-  const lines = (): string[] => chunks.join("").split("\n").slice(0, -1);
-  const parsed = (): Record<string, unknown>[] =>
-    lines().map((line) => JSON.parse(line) as Record<string, unknown>);
-  return { log, output, lines, parsed };
+  onTestFinished(() => log.close());
+  /** What was written, once this turn of the event loop is over. */
+  const lines = async (): Promise<string[]> => {
+    await new Promise((resolve) => setImmediate(resolve));
+    return chunks.join("").split("\n").slice(0, -1);
+  };
+  const parsed = async (): Promise<Record<string, unknown>[]> =>
+    (await lines()).map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { log, output, chunks, lines, parsed };
 }
 
 describe("as JSON", () => {
-  it("writes one line per event, head first", () => {
+  it("writes one line per event, head first", async () => {
     const { log, lines } = memory();
     log.info("claimed the tick", {
       key: "ns/name",
@@ -41,38 +46,38 @@ describe("as JSON", () => {
       token: 7,
       next: "create the Job",
     });
-    expect(lines()).toEqual([
+    expect(await lines()).toEqual([
       '{"time":"2026-01-02T12:00:00.000Z","level":"info","replica":"replica-1",' +
         '"event":"TickClaimed","msg":"claimed the tick","key":"ns/name",' +
         '"tick":"2026-01-02T12:00:00.000Z","token":7,"next":"create the Job"}',
     ]);
   });
 
-  it("has an event on every line", () => {
+  it("has an event on every line", async () => {
     const { log, parsed } = memory();
     log.warn("hm");
-    expect(parsed()).toMatchObject([{ level: "warn", event: "Log", msg: "hm" }]);
+    expect(await parsed()).toMatchObject([{ level: "warn", event: "Log", msg: "hm" }]);
   });
 
-  it("leaves out what is below the level", () => {
+  it("leaves out what is below the level", async () => {
     const { log, parsed } = memory({ level: "warn" });
     log.debug("no");
     log.info("no");
     log.warn("yes");
     log.error("yes too");
-    expect(parsed().map((line) => line.msg)).toEqual(["yes", "yes too"]);
+    expect((await parsed()).map((line) => line.msg)).toEqual(["yes", "yes too"]);
   });
 
-  it("keeps a message with line breaks on one line", () => {
+  it("keeps a message with line breaks on one line", async () => {
     const { log, lines } = memory();
     log.info("a\nb\r\nc", { x: "1\n2" });
-    expect(lines()).toHaveLength(1);
+    expect(await lines()).toHaveLength(1);
   });
 
-  it("lets no field replace the head of the line", () => {
+  it("lets no field replace the head of the line", async () => {
     const { log, parsed } = memory();
     log.info("real", { msg: "forged", level: "error", replica: "forged", message: "other" });
-    expect(parsed()).toEqual([
+    expect(await parsed()).toEqual([
       expect.objectContaining({
         msg: "real",
         level: "info",
@@ -85,26 +90,26 @@ describe("as JSON", () => {
     ]);
   });
 
-  it("adds the fields of a child to its lines, its own last", () => {
+  it("adds the fields of a child to its lines, its own last", async () => {
     const { log, parsed } = memory();
     const child = log.child({ key: "ns/a", event: "Reconcile" }).child({ attempt: 1 });
     child.info("x", { attempt: 2 });
     log.info("y");
-    expect(parsed()[0]).toMatchObject({ key: "ns/a", event: "Reconcile", attempt: 2 });
-    expect(parsed()[1]).not.toHaveProperty("key");
+    expect((await parsed())[0]).toMatchObject({ key: "ns/a", event: "Reconcile", attempt: 2 });
+    expect((await parsed())[1]).not.toHaveProperty("key");
   });
 
-  it("shows the stack of an error at level debug only", () => {
+  it("shows the stack of an error at level debug only", async () => {
     const [info, debug] = [memory(), memory({ level: "debug" })];
     for (const { log } of [info, debug]) log.error("failed", { error: new Error("boom") });
-    expect(info.parsed()).toMatchObject([{ error: { message: "boom" } }]);
-    expect(info.lines()[0]).not.toContain("stack");
-    expect(debug.lines()[0]).toContain("logger.test.ts");
+    expect(await info.parsed()).toMatchObject([{ error: { message: "boom" } }]);
+    expect((await info.lines())[0]).not.toContain("stack");
+    expect((await debug.lines())[0]).toContain("logger.test.ts");
   });
 });
 
 describe("secrets", () => {
-  it.each(["json", "text"] as const)("reach no line as %s, by no way in", (format) => {
+  it.each(["json", "text"] as const)("reach no line as %s, by no way in", async (format) => {
     const redact = createRedactor(["known-hush"]);
     const { log, lines } = memory({ format, redact, level: "debug" });
     const error = new Error("redis://:hush@a/ known-hush");
@@ -116,26 +121,52 @@ describe("secrets", () => {
       nested: { headers: { authorization: "hush" }, text: "password=hush" },
     });
     log.child({ apiKey: "hush" }).info("child");
-    expect(lines()).toHaveLength(2);
-    expect(lines().join("\n")).not.toContain("hush");
+    expect(await lines()).toHaveLength(2);
+    expect((await lines()).join("\n")).not.toContain("hush");
   });
 });
 
 describe("as text", () => {
-  it("is for people: instant, level, event, message, fields", () => {
+  it("is for people: instant, level, event, message, fields", async () => {
     const { log, lines } = memory({ format: "text" });
     log.warn("lost the lock", { event: "LockLost", key: "ns/a", why: "two words", n: 3 });
-    expect(lines()).toEqual([
+    expect(await lines()).toEqual([
       "2026-01-02T12:00:00.000Z WARN  LockLost lost the lock " +
         'key=ns/a why="two words" n=3 replica=replica-1',
     ]);
   });
 
-  it("lets neither line breaks nor escape sequences through", () => {
+  it("lets neither line breaks nor escape sequences through", async () => {
     const { log, lines } = memory({ format: "text" });
     log.info("a\nERROR forged", { x: "\u001B[2J", "y\nz": 1 });
-    expect(lines()).toHaveLength(1);
-    expect(lines()[0]).not.toContain("\u001B");
+    expect(await lines()).toHaveLength(1);
+    expect((await lines())[0]).not.toContain("\u001B");
+  });
+});
+
+describe("the lines of one turn of the event loop", () => {
+  it("are written in one piece, in their order", async () => {
+    const { log, chunks, parsed } = memory();
+    for (const msg of ["one", "two", "three"]) log.info(msg);
+    expect(chunks).toEqual([]);
+    expect((await parsed()).map((line) => line.msg)).toEqual(["one", "two", "three"]);
+    expect(chunks).toHaveLength(1);
+  });
+
+  it.each(["warn", "error"] as const)("are written at once with one at level %s", (level) => {
+    const { log, chunks } = memory();
+    log.info("before");
+    log[level]("it goes wrong");
+    expect(chunks.join("").match(/before|it goes wrong/g)).toEqual(["before", "it goes wrong"]);
+  });
+
+  it("are written when the process ends meanwhile", () => {
+    const before = process.listeners("exit");
+    const { log, chunks } = memory();
+    log.info("last words");
+    const added = process.listeners("exit").filter((listener) => !before.includes(listener));
+    for (const listener of added) listener(0);
+    expect(chunks.join("")).toContain("last words");
   });
 });
 
@@ -146,7 +177,7 @@ describe("close", () => {
     await log.close();
     log.info("late");
     await log.close();
-    expect(parsed()).toHaveLength(100);
+    expect(await parsed()).toHaveLength(100);
   });
 
   it("survives an output whose reader went away", async () => {

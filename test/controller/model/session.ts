@@ -15,12 +15,13 @@ import {
 import { resources } from "../../../src/controller/caches.ts";
 import { createJobStore } from "../../../src/controller/job-store.ts";
 import { createLedgerStore } from "../../../src/controller/ledger-store.ts";
-import type { ElectionOutcome, Members } from "../../../src/controller/ports.ts";
+import type { ElectionOutcome, Locks, Members } from "../../../src/controller/ports.ts";
 import { createReconciler } from "../../../src/controller/reconciler.ts";
 import { createStuckLocks } from "../../../src/controller/stuck-locks.ts";
 import { createTurns } from "../../../src/controller/turns.ts";
 import { hasReason, isKubeError, KubeError, type KubeClient } from "../../../src/kube/index.ts";
 import type { JobView } from "../../../src/domain/job.ts";
+import { electionsOver } from "../../builders/context.ts";
 import type {
   Answer,
   Failure,
@@ -87,6 +88,14 @@ function open(process: string, start: Start, tamper: Tamper) {
     stateOf: (p) => (p === process ? "alive" : start.past.includes(p) ? "past" : "silent"),
   };
   const { book, notes } = bookOf(process, start, members, tamper);
+  const locks: Locks = {
+    async tryAcquire() {
+      const { elected } = (await ask({ verb: "elect" })) as { elected: ElectionOutcome };
+      return { outcome: elected, isValid: () => elected === "won" };
+    },
+    extendMany: (entries) => Promise.resolve(entries.map(() => "renewed" as const)),
+    release: () => Promise.resolve(),
+  };
   const reconciler = createReconciler({
     context: {
       process,
@@ -105,14 +114,8 @@ function open(process: string, start: Start, tamper: Tamper) {
           return object as LockedCronJob | undefined;
         },
       },
-      locks: {
-        async tryAcquire() {
-          const { elected } = (await ask({ verb: "elect" })) as { elected: ElectionOutcome };
-          return { outcome: elected, isValid: () => elected === "won" };
-        },
-        extendMany: (entries) => Promise.resolve(entries.map(() => "renewed" as const)),
-        release: () => Promise.resolve(),
-      },
+      elections: electionsOver(locks),
+      locks,
       members,
       attempts: book,
       stuckLocks: createStuckLocks(clock),
@@ -138,6 +141,7 @@ function open(process: string, start: Start, tamper: Tamper) {
     dueAtOnce: () => 1,
     agenda: { set: () => undefined, delete: () => undefined },
     followUp: () => undefined,
+    onServed: () => undefined,
     onSettled: () => undefined,
   });
 

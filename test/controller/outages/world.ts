@@ -94,6 +94,7 @@ export function createOutageWorld(o: {
     rank: () => 0,
     dueAtOnce: () => 1,
     agenda: { set: (_, when) => (wakeAt = when), delete: () => (wakeAt = Infinity) },
+    onServed: () => undefined,
     followUp: () => (wakeAt = now),
     onSettled: () => undefined,
     clockSkewMs: () => 0,
