@@ -74,11 +74,8 @@ function known(store: LedgerStore): LedgerRecord {
 
 it("a write asks the server to keep no account of fields, whatever it has kept so far", async () => {
   const { store, sent } = aStore();
-  const lease = aLease();
-  store.observe({
-    ...lease,
-    metadata: { ...lease.metadata, ...{ managedFields: [{ manager: "x" }] } },
-  });
+  const tracked = { managedFields: [{ manager: "x" }] };
+  store.observe(aLease(aLedger(), tracked as Partial<ObjectMeta>));
   await store.write(known(store), aLedger({ token: 1 }));
   expect(sent).toMatchObject([{ metadata: { managedFields: [{}] } }]);
 });
