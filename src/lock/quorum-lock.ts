@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../clock.ts";
+import { createAlarms } from "./hold/alarms.ts";
 import { createCounter, type FencingSource } from "./hold/fencing.ts";
 import { createLocker, type Locker } from "./hold/locker.ts";
 import { healthOf, refuseMisconfigured } from "./health.ts";
@@ -81,6 +82,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
   const warnings = nodeCountWarnings(configs.length);
   const listeners = new Set<(health: LockHealth) => void>();
   const renewals = createRenewals();
+  const alarms = createAlarms();
 
   let maxLeaseMs = parseMaxLease(options);
   const used = (leaseMs: number): void => {
@@ -107,6 +109,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
       clientName: options.clientName ?? "lockedcron",
       probeKey: options.probeKey ?? "lockedcron:probe",
       maxLeaseMs: () => maxLeaseMs,
+      maxLeaseGiven: options.maxLeaseMs !== undefined,
       twinOf: (runId) => twinOf(config.name, runId),
       membership,
       trustNewList: options.trustNewList ?? false,
@@ -173,6 +176,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
 
   async function close(): Promise<void> {
     membership.close();
+    alarms.close();
     await Promise.all([...nodes, ...retiring].map((node) => node.close()));
     listeners.clear();
   }
@@ -182,7 +186,8 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
     since: number,
     result: R,
   ): R {
-    observer.attempt?.({
+    if (observer.attempt === undefined) return result;
+    observer.attempt({
       operation,
       outcome: result.outcome,
       durationMs: clock.monotonic() - since,
@@ -222,7 +227,7 @@ export function createQuorumLock(options: QuorumLockOptions): QuorumLock {
     quorum: quorumOf(nodes.length),
     warnings,
     ...port,
-    ...createLocker(port, clock, options.random ?? Math.random, observer),
+    ...createLocker(port, clock, alarms, options.random ?? Math.random, observer),
     extend,
     async inspect(key) {
       checkKey(key);

@@ -1,3 +1,4 @@
+import { performance } from "node:perf_hooks";
 import type { Clock } from "../../clock.ts";
 import { LockLostError, type LockLostReason } from "../errors.ts";
 import type {
@@ -8,6 +9,7 @@ import type {
   ReleaseResult,
 } from "../types.ts";
 import { elapsedSince, type Grant, stampOf } from "../validity.ts";
+import type { Alarms } from "./alarms.ts";
 
 /** What a hold needs of the quorum lock. */
 export interface HoldPort {
@@ -18,6 +20,7 @@ export interface HoldPort {
 export interface HoldOptions {
   readonly port: HoldPort;
   readonly clock: Clock;
+  readonly alarms: Alarms;
   readonly observer: LockObserver;
   /** One per key; together they are held or they are not. */
   readonly grants: readonly Grant[];
@@ -48,7 +51,7 @@ const LOOK_MS = 1_000;
 const RETRY_SHARE = 1 / 15;
 
 export function createHold(options: HoldOptions): Hold {
-  const { port, clock, observer, watchdog, maxHoldMs } = options;
+  const { port, clock, alarms, observer, watchdog, maxHoldMs } = options;
   const began = stampOf(clock);
   // Made when somebody asks for it: most holds are short, and an AbortController is the dearest part of one.
   let aborter: AbortController | undefined;
@@ -61,7 +64,7 @@ export function createHold(options: HoldOptions): Hold {
   let lastVerdicts: readonly NodeVerdict[] = [];
   let renewAt = leaseMs / 3;
   let renewing = false;
-  let timer: NodeJS.Timeout | undefined;
+  const alarm = { dueAt: 0, ring: watch };
   let released: Promise<ReleaseResult["outcome"]> | undefined;
 
   const heldMs = () => elapsedSince(began, clock);
@@ -71,13 +74,10 @@ export function createHold(options: HoldOptions): Hold {
 
   function end(how: LockLostReason): void {
     state = how;
-    clearTimeout(timer);
-    observer.held?.({
-      end: how,
-      holdMs: heldMs(),
-      leaseMs,
-      shareOfLease: heldMs() / leaseMs,
-    });
+    alarms.cancel(alarm);
+    if (observer.held === undefined) return;
+    const holdMs = heldMs();
+    observer.held({ end: how, holdMs, leaseMs, shareOfLease: holdMs / leaseMs });
   }
 
   function lose(how: LockLostReason): void {
@@ -101,14 +101,15 @@ export function createHold(options: HoldOptions): Hold {
     // ORDER: after the look at the deadline. A process that slept over it must not renew what others may hold now.
     if (mayRenew && due <= 0) void keepAlive();
     const wake = mayRenew && due > 0 ? Math.min(left, due, LOOK_MS) : Math.min(left, LOOK_MS);
-    timer = setTimeout(watch, Math.ceil(wake));
+    alarm.dueAt = performance.now() + wake;
+    alarms.set(alarm);
   }
 
   async function keepAlive(): Promise<void> {
     const renewed = await renewOnce(leaseMs);
     renewAt = heldMs() + leaseMs * (renewed ? 1 / 3 : RETRY_SHARE);
     if (state !== "held") return;
-    clearTimeout(timer);
+    alarms.cancel(alarm);
     watch();
   }
 
@@ -142,12 +143,20 @@ export function createHold(options: HoldOptions): Hold {
     throw new LockLostError(state === "held" ? "deadline" : state, keys, lastVerdicts);
   }
 
+  async function releaseKeys(): Promise<ReleaseResult["outcome"][]> {
+    const [only] = keys;
+    if (only !== undefined && keys.length === 1) {
+      return [(await port.release(only, value, leaseMs)).outcome];
+    }
+    const results = await Promise.all(keys.map((key) => port.release(key, value, leaseMs)));
+    return results.map(({ outcome }) => outcome);
+  }
+
   async function releaseAll(): Promise<ReleaseResult["outcome"]> {
     if (state !== "held") return "expired";
     const late = remainingMs() <= 0;
     end("released");
-    const results = await Promise.all(keys.map((key) => port.release(key, value, leaseMs)));
-    const outcomes = results.map(({ outcome }) => outcome);
+    const outcomes = await releaseKeys();
     if (outcomes.includes("unknown")) return "unknown";
     return late || outcomes.includes("expired") ? "expired" : "released";
   }
@@ -172,7 +181,7 @@ export function createHold(options: HoldOptions): Hold {
       leaseMs = ms;
       await renewOnce(ms);
       assertHeld();
-      clearTimeout(timer);
+      alarms.cancel(alarm);
       renewAt = heldMs() + ms / 3;
       watch();
     },

@@ -7,6 +7,7 @@ import { quorumOf } from "../quorum.ts";
 import type { AcquireResult, LockObserver, NodeVerdict } from "../types.ts";
 import type { Grant } from "../validity.ts";
 import type { FencingSource } from "./fencing.ts";
+import type { Alarms } from "./alarms.ts";
 import { createHandle, type LockHandle } from "./handle.ts";
 import { createHold, type HoldPort } from "./hold.ts";
 
@@ -62,6 +63,7 @@ interface Failure {
 export function createLocker(
   port: LockerPort,
   clock: Clock,
+  alarms: Alarms,
   random: () => number,
   observer: LockObserver,
 ): Locker {
@@ -71,6 +73,11 @@ export function createLocker(
     value: string,
     leaseMs: number,
   ): Promise<readonly Grant[] | Failure> {
+    const [only] = keys;
+    if (only !== undefined && keys.length === 1) {
+      const result = await port.tryAcquire(only, value, leaseMs);
+      return result.outcome === "acquired" ? [result.grant] : { key: only, result };
+    }
     const results = await Promise.all(keys.map((key) => port.tryAcquire(key, value, leaseMs)));
     const grants = results.flatMap((r) => (r.outcome === "acquired" ? [r.grant] : []));
     if (grants.length === keys.length && grants.every((grant) => grant.isValid())) return grants;
@@ -120,7 +127,7 @@ export function createLocker(
       // A new one per try: what is still taken back of the last try can do nothing to this one.
       const value = options.value ?? randomUUID();
       const attempt = tryAll(keys, value, leaseMs);
-      const got = await unlessAborted(attempt, signal);
+      const got = await (signal === undefined ? attempt : unlessAborted(attempt, signal));
       if (got === "aborted") {
         // Nobody waits for it any more; when it succeeds after all, it is given back.
         void attempt.then((late) => {
@@ -131,9 +138,18 @@ export function createLocker(
       if (isGranted(got)) {
         observer.waited?.({ outcome: "acquired", waitMs: clock.monotonic() - began, tries });
         const watchdog = options.watchdog ?? options.leaseMs === undefined;
-        const hold = createHold({ port, clock, observer, grants: got, watchdog, maxHoldMs });
+        const hold = createHold({
+          port,
+          clock,
+          alarms,
+          observer,
+          grants: got,
+          watchdog,
+          maxHoldMs,
+        });
         try {
-          const token = await options.fencing?.next(keys[0] ?? "");
+          if (options.fencing === undefined) return createHandle(hold, undefined);
+          const token = await options.fencing.next(keys[0] ?? "");
           // The source may have taken longer than the lease.
           hold.assertHeld();
           return createHandle(hold, token);
@@ -156,7 +172,7 @@ export function createLocker(
   }
 
   return {
-    acquire: async (key, options = {}) => lockAll([key], options),
+    acquire: (key, options = {}) => lockAll([key], options),
     multi: async (keys, options = {}) => lockAll(distinct(keys), options),
     async tryLock(key, options = {}) {
       try {
@@ -193,11 +209,7 @@ function reasonOf(result: Failure["result"]): NotAcquiredReason {
 }
 
 /** The result, or "aborted" as soon as the signal says so; leaves no listener behind. */
-async function unlessAborted<T>(
-  attempt: Promise<T>,
-  signal: AbortSignal | undefined,
-): Promise<T | "aborted"> {
-  if (signal === undefined) return attempt;
+async function unlessAborted<T>(attempt: Promise<T>, signal: AbortSignal): Promise<T | "aborted"> {
   const aborted = Promise.withResolvers<"aborted">();
   const onAbort = () => aborted.resolve("aborted");
   signal.addEventListener("abort", onAbort, { once: true });

@@ -4,6 +4,17 @@ import type { NodeOp } from "./op.ts";
 /** A script call blocks the whole server: at ~3 µs a key this stays well under a millisecond. */
 const LARGEST_BATCH = 128;
 
+const due: (() => void)[] = [];
+
+/** One process.nextTick for the batchers of all nodes. */
+function atEndOfTurn(flush: () => void): void {
+  if (due.push(flush) === 1) process.nextTick(flushDue);
+}
+
+function flushDue(): void {
+  for (const flush of due.splice(0)) flush();
+}
+
 export interface Batcher {
   add(op: NodeOp): void;
   /** Takes out what was not flushed yet. */
@@ -30,7 +41,7 @@ export function createBatcher(
   }
 
   function add(op: NodeOp): void {
-    if (waiting.push(op) === 1) process.nextTick(flushAll);
+    if (waiting.push(op) === 1) atEndOfTurn(flushAll);
   }
 
   function drain(): NodeOp[] {

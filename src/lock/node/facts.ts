@@ -57,19 +57,19 @@ export function isSameServer(one: NodeFacts, other: NodeFacts): boolean {
  * @param now the incarnation that it is
  * @param before the incarnation that we knew; undefined at first sight
  * @param maxLeaseMs the longest lease in use; 0 when it is not known
- * @param isNew it is known that nothing was locked there before this process of the server
+ * @param trusted at first sight: it cannot have forgotten anything that matters
  */
 export function quarantineOf(
   facts: NodeFacts,
   now: string,
   before: string | undefined,
   maxLeaseMs: number,
-  isNew = false,
+  trusted = false,
 ): number {
   if (before === now) return 0;
   // Changed under our eyes. When is not known: its uptime says nothing if another process took the address over.
   if (before !== undefined) return maxLeaseMs;
-  if (isNew) return 0;
+  if (trusted) return 0;
   // First sight of a promoted replica: it may have been promoted a moment ago.
   if (facts.promoted) return maxLeaseMs;
   return Math.max(0, maxLeaseMs - facts.uptimeSeconds * 1000);

@@ -19,6 +19,7 @@ export interface LockNodeOptions extends Timing {
   readonly clientName: string;
   readonly probeKey: string;
   readonly maxLeaseMs: () => number;
+  readonly maxLeaseGiven: boolean;
   readonly twinOf: (runId: string) => string | undefined;
   readonly membership: Membership;
   readonly trustNewList: boolean;

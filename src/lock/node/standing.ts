@@ -29,6 +29,8 @@ export interface StandingOptions {
   readonly clock: Clock;
   /** The longest lease in use, as far as is known; milliseconds. */
   readonly maxLeaseMs: () => number;
+  /** Whether it was given for restarts before this process as well; otherwise nothing is known of leases before. */
+  readonly maxLeaseGiven: boolean;
   /** Another node that is this same process, if there is one (R8). */
   readonly twinOf: (runId: string) => string | undefined;
   /** Why the list of nodes keeps this one from voting. */
@@ -106,6 +108,7 @@ export function createStanding(options: StandingOptions): Standing {
   }
 
   function quarantine(ms: number): void {
+    if (ms <= 0) return;
     // A second restart must not shorten what the first began.
     quarantineEnds = Math.max(quarantineEnds, performance.now() + ms);
     clearTimeout(quarantineTimer);
@@ -117,7 +120,7 @@ export function createStanding(options: StandingOptions): Standing {
       const before = incarnation;
       facts = next;
       incarnation = incarnationOf(next, marker.history);
-      const trusted = isNew && options.trustNewList;
+      const trusted = !options.maxLeaseGiven || (isNew && options.trustNewList);
       quarantine(quarantineOf(next, incarnation, before, options.maxLeaseMs(), trusted));
       link = "up";
       silent = false;
