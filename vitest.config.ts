@@ -26,6 +26,9 @@ export default defineConfig({
           exclude: ["**/*.unit.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          // They wait for facts, mostly: each file has servers of its own.
+          maxWorkers: 4,
+          maxConcurrency: 12,
         },
       },
       {

@@ -94,7 +94,7 @@ describe("the observer", () => {
     await held.release();
     await other.tryAcquire(key, freshValue(), LEASE_MS);
     await expect(lock.acquire(key, { waitMs: 60, retryIntervalMs: 20 })).rejects.toThrow(/held/);
-    const short = await lock.acquire(freshKey(), { leaseMs: 120 });
+    const short = await lock.acquire(freshKey(), { leaseMs: 1_000 });
     await new Promise((resolve) => {
       short.signal.addEventListener("abort", resolve, { once: true });
     });
@@ -107,7 +107,7 @@ describe("the observer", () => {
     expect((told["waited"]![1] as { tries: number }).tries).toBeGreaterThan(1);
     expect(told["held"]).toMatchObject([
       { end: "released", leaseMs: LEASE_MS * 2 },
-      { end: "deadline", leaseMs: 120 },
+      { end: "deadline", leaseMs: 1_000 },
     ]);
     for (const hold of told["held"] as {
       holdMs: number;

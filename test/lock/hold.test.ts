@@ -4,7 +4,9 @@ import { until } from "../redis/facts.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
 const bed = redisBed(5);
-const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 50 };
+const FAST = { nodeTimeoutMs: 2_000, heartbeatMs: 100, reconnectMaxMs: 50 };
+/** For nodes that are made to hang. */
+const IMPATIENT = { ...FAST, nodeTimeoutMs: 400 };
 const everywhere = (key: string, value: string | null) =>
   until(
     `${value} everywhere`,
@@ -45,7 +47,7 @@ describe("acquire", () => {
 
   it("with an explicit lease ends on time, and the signal says so", async () => {
     const lock = await bed.lock(FAST);
-    const held = await lock.acquire(freshKey(), { leaseMs: 200 });
+    const held = await lock.acquire(freshKey(), { leaseMs: 1_000 });
     const error = await aborted(held.signal);
     expect(error).toBeInstanceOf(LockLostError);
     expect(error.reason).toBe("deadline");
@@ -56,10 +58,14 @@ describe("acquire", () => {
 
   it("with maxHoldMs is renewed no longer than that", async () => {
     const lock = await bed.lock(FAST);
-    const held = await lock.acquire(freshKey(), { leaseMs: 200, watchdog: true, maxHoldMs: 500 });
+    const held = await lock.acquire(freshKey(), {
+      leaseMs: 1_000,
+      watchdog: true,
+      maxHoldMs: 1_500,
+    });
     const began = performance.now();
     expect((await aborted(held.signal)).reason).toBe("maxHold");
-    expect(performance.now() - began).toBeGreaterThan(490);
+    expect(performance.now() - began).toBeGreaterThan(1_490);
   });
 
   it("waits for the holder, and takes over when it releases", async () => {
@@ -77,7 +83,7 @@ describe("acquire", () => {
     const dead = await bed.lock(FAST);
     const lock = await bed.lock(FAST);
     const key = freshKey();
-    await dead.tryAcquire(key, freshValue(), 400);
+    await dead.tryAcquire(key, freshValue(), 1_000);
     await dead.close();
     const held = await lock.acquire(key, { waitMs: 10_000, retryIntervalMs: 20 });
     expect(held.isHeld()).toBe(true);
@@ -153,8 +159,8 @@ describe("acquire", () => {
 
 describe("loss", () => {
   it("is signalled at the deadline although every node hangs", async () => {
-    const lock = await bed.lock(FAST);
-    const held = await lock.acquire(freshKey(), { leaseMs: 600, watchdog: true });
+    const lock = await bed.lock(IMPATIENT);
+    const held = await lock.acquire(freshKey(), { leaseMs: 1_500, watchdog: true });
     for (const server of bed.servers) server.pause();
     const error = await aborted(held.signal);
     expect(error.reason).toBe("deadline");
@@ -162,7 +168,7 @@ describe("loss", () => {
   });
 
   it("does not follow from one renewal that fails: the next one saves it", async () => {
-    const lock = await bed.lock(FAST);
+    const lock = await bed.lock(IMPATIENT);
     const held = await lock.acquire(freshKey(), { leaseMs: 3_000, watchdog: true });
     const outcomes: string[] = [];
     for (const i of [0, 1, 2]) bed.servers[i]!.pause();
@@ -201,7 +207,7 @@ describe("loss", () => {
   it("is terminal: nothing re-acquires under the old handle", async () => {
     const lock = await bed.lock(FAST);
     const key = freshKey();
-    const held = await lock.acquire(key, { leaseMs: 150 });
+    const held = await lock.acquire(key, { leaseMs: 1_000 });
     await aborted(held.signal);
     expect(() => held.assertHeld()).toThrow(LockLostError);
     expect(() => held.reenter()).toThrow(LockLostError);
@@ -276,7 +282,7 @@ describe("using", () => {
   it("tells the work, and whoever called, that the lock was lost", async () => {
     const lock = await bed.lock(FAST);
     let told: unknown;
-    const run = lock.using(freshKey(), { leaseMs: 200 }, async (signal) => {
+    const run = lock.using(freshKey(), { leaseMs: 1_000 }, async (signal) => {
       told = await aborted(signal);
     });
     await expect(run).rejects.toThrow(LockLostError);

@@ -75,6 +75,21 @@ describe("a node that restarts without its data", () => {
 });
 
 describe("a list of nodes that have just started", () => {
+  it("votes at once when nothing is said about leases before", async () => {
+    const lock = await bed.lock(FAST);
+    await lock.tryAcquire(freshKey(), freshValue(), 600_000);
+    await bed.servers[0]!.kill();
+    const late = await bed.lock(FAST);
+    // The lease that this lock uses itself was not in use before it was made.
+    expect((await late.tryAcquire(freshKey(), freshValue(), 600_000)).outcome).toBe("acquired");
+    await bed.servers[0]!.start();
+    await until(
+      "votes",
+      () => state(late, 0),
+      (s) => s === "up",
+    );
+  });
+
   const YOUNG = { ...FAST, maxLeaseMs: 600_000 };
   const states = (lock: { health(): { nodes: readonly { state: string }[] } }) =>
     lock.health().nodes.map((node) => node.state);

@@ -32,7 +32,7 @@ describe("a holder in another process", () => {
   it("that is stopped for longer than its lease knows in the first turn after it that it lost", async () => {
     const lock = await bed.lock();
     const key = freshKey();
-    const { child, line } = await holder(key, 600, true);
+    const { child, line } = await holder(key, 1_500, true);
     child.kill("SIGSTOP");
     const next = await lock.acquire(key, { waitMs: 20_000, retryIntervalMs: 20 });
     child.stdin.write("?\n");
@@ -45,7 +45,7 @@ describe("a holder in another process", () => {
   it("that is killed frees the key by the end of its lease", async () => {
     const lock = await bed.lock();
     const key = freshKey();
-    const { child } = await holder(key, 600, true);
+    const { child } = await holder(key, 1_500, true);
     child.kill("SIGKILL");
     await once(child, "exit");
     const next = await lock.acquire(key, { waitMs: 20_000, retryIntervalMs: 20 });
