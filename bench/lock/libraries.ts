@@ -77,6 +77,21 @@ const ours: Library = {
   },
 };
 
+/** The same by value, as the operator uses it: no handle, no watch over the deadline. */
+const oursByValue: Library = {
+  name: "lockedcron by value",
+  async start(ports) {
+    const lock = createQuorumLock({ nodes: ports.map((port) => `redis://127.0.0.1:${port}`) });
+    await lock.ready();
+    return async (key) => {
+      const value = randomUUID();
+      const result = await lock.tryAcquire(key, value, LEASE_MS);
+      if (result.outcome !== "acquired") throw new Error(result.outcome);
+      await lock.release(key, value, LEASE_MS);
+    };
+  },
+};
+
 interface RedlockLock {
   release?(): Promise<unknown>;
   unlock?(): Promise<unknown>;
@@ -162,6 +177,7 @@ const redisSemaphore: Library = {
 export const LIBRARIES: readonly Library[] = [
   raw,
   ours,
+  oursByValue,
   redlock5,
   redlock4,
   redlockUniversal,

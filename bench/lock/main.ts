@@ -1,14 +1,14 @@
 /**
  * acquire + release on five local redis-server processes: ours, a raw majority of commands, and other libraries, each in
  * a process of its own, in one run: slices alternate, so that what the machine does besides hits all alike.
- *   node bench/lock/main.ts [milliseconds per cell]
+ *   node bench/lock/main.ts [milliseconds per cell] [beginnings of names …]
  * Prints a table and writes bench/out/lock.json.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { startRedisNodes, type RedisServer } from "../../test/redis/server.ts";
 import { LIBRARIES } from "./libraries.ts";
-import { redsync } from "./redsync.ts";
+import { PEERS } from "./peers.ts";
 import { startWorker, type Worker } from "./worker-process.ts";
 
 interface Row {
@@ -25,6 +25,7 @@ interface Row {
 }
 
 const CELL_MS = Number(process.argv[2] ?? 3_000);
+const WANTED = process.argv.slice(3);
 const SLICES = 6;
 const SLOW_MS = 5_000;
 /** Until the code is compiled; colder than this, what is measured is V8. */
@@ -110,7 +111,13 @@ if (!existsSync(`${HERE}/../node_modules`)) {
   console.error("installing the other libraries into bench/node_modules …");
   execFileSync("npm", ["ci", "--prefix", `${HERE}/..`], { stdio: "inherit" });
 }
-const go = redsync();
+/** raw is always there: the others are told as ratios to it. */
+const wanted = ({ name }: { name: string }): boolean =>
+  name === "raw" || WANTED.length === 0 || WANTED.some((word) => name.startsWith(word));
+const peers = PEERS.filter(wanted).flatMap((one) => {
+  const command = one.command();
+  return command === null ? [] : [{ name: one.name, command }];
+});
 const rows: Row[] = [];
 console.log(
   `${"condition".padEnd(12)}${"cl.".padStart(3)}  ${"library".padEnd(24)}` +
@@ -120,9 +127,12 @@ for (const { name: condition, harm } of CONDITIONS) {
   const nodes = await startRedisNodes(5);
   const ports = nodes.map(({ port }) => String(port));
   const commands = new Map<string, readonly string[]>(
-    LIBRARIES.map(({ name }) => [name, [process.execPath, `${HERE}/worker.ts`, name, ...ports]]),
+    LIBRARIES.filter(wanted).map(({ name }) => [
+      name,
+      [process.execPath, `${HERE}/worker.ts`, name, ...ports],
+    ]),
   );
-  if (go !== null) commands.set("redsync (Go)", [go, ...ports]);
+  for (const { name, command } of peers) commands.set(name, [...command, ...ports]);
   try {
     for (const clients of [1, 32]) {
       // Healthy while they connect: what is measured is the fault, not a start without a node.
