@@ -31,6 +31,7 @@ export interface Config {
   namespace: string;
   /** Empty: all. */
   watchNamespaces: readonly string[];
+  sharedMutexNamespaces: readonly string[];
   /** A DNS-1123 subdomain of at most 63 characters. */
   replica: string;
   /** Of the pod that this replica is, if its name is that pod's uid. */

@@ -109,6 +109,7 @@ export function createOperator(o: OperatorOptions): Operator {
       podName: config.podName,
       namespace: config.namespace,
       watchNamespaces: config.watchNamespaces,
+      sharedMutexNamespaces: config.sharedMutexNamespaces,
       lockPrefix: `${config.lockPrefix}:${cluster}`,
       workers: config.workers,
       rankDelayMs: config.rankDelayMs,
@@ -126,6 +127,13 @@ export function createOperator(o: OperatorOptions): Operator {
           metrics.queueDone({ outcome: outcome.kind, seconds });
           if (outcome.kind === "retry") metrics.queueRetry();
         },
+        onLostFailed: (key, error) =>
+          log.error("lock.onLost could not be carried out", {
+            event: "OnLostTrouble",
+            key,
+            error,
+            next: "suspend or delete the Job by hand",
+          }),
         statusFailed: (key, error) =>
           log.warn("status not written", { event: "StatusTrouble", key, error, next: "retry" }),
         queueStuck: (key, ms) =>

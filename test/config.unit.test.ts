@@ -40,6 +40,7 @@ describe("defaults", () => {
       ],
       namespace: "lockedcron-system",
       watchNamespaces: [],
+      sharedMutexNamespaces: [],
       replica: "host-1",
       bindAddress: { port: 8080 },
       logLevel: "info",

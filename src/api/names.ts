@@ -12,6 +12,7 @@ export const NAME_LABEL = `${GROUP}/name`;
 export const COMPONENT_LABEL = `${GROUP}/component`;
 export const LEDGER_COMPONENT = "ledger";
 export const REPLICA_COMPONENT = "replica";
+export const MUTEX_COMPONENT = "mutex";
 
 /** Native CronJob's own annotation, kept so that tools reading it go on working. RFC 3339, in the job's time zone. */
 export const SCHEDULED_TIMESTAMP_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -21,6 +22,8 @@ export const ATTEMPT_ANNOTATION = `${GROUP}/attempt`;
 export const TICK_ANNOTATION = `${GROUP}/tick`;
 export const LOCK_KEY_ANNOTATION = `${GROUP}/lock-key`;
 export const LOCK_VALUE_ANNOTATION = `${GROUP}/lock-value`;
+/** On Jobs: spec.lock as the run has it, so that a lost ledger knows it again. */
+export const LOCK_TERMS_ANNOTATION = `${GROUP}/lock`;
 export const LEDGER_ANNOTATION = `${GROUP}/ledger`;
 export const PROCESS_ANNOTATION = `${GROUP}/process`;
 
@@ -56,6 +59,19 @@ const LEDGER_PREFIX = ledgerName("");
 /** The LockedCronJob that a ledger Lease belongs to; undefined when the Lease is not named like a ledger. */
 export function nameOfLedger(leaseName: string): string | undefined {
   return leaseName.startsWith(LEDGER_PREFIX) ? leaseName.slice(LEDGER_PREFIX.length) : undefined;
+}
+
+/** Dots, where a ledger's name has a dash: a LockedCronJob named `mutex-db` must not get the fence of mutex `db`. */
+const MUTEX_PREFIX = "lockedcron.mutex.";
+
+/** The fence of a mutex: a Lease in its namespace. */
+export function mutexLeaseName(name: string): string {
+  return `${MUTEX_PREFIX}${name}`;
+}
+
+/** The mutex whose fence a Lease is; undefined when it is not named like one. */
+export function nameOfMutexLease(leaseName: string): string | undefined {
+  return leaseName.startsWith(MUTEX_PREFIX) ? leaseName.slice(MUTEX_PREFIX.length) : undefined;
 }
 
 /** What a work queue and a cache call an object: `namespace/name`. */

@@ -23,6 +23,10 @@ export const EventReason = {
   LockLost: "LockLost",
   LockStuck: "LockStuck",
   LabelRestored: "LabelRestored",
+  LockTakenOver: "LockTakenOver",
+  MutexBusy: "MutexBusy",
+  MutexNotAllowed: "MutexNotAllowed",
+  MutexClash: "MutexClash",
   LedgerUnreadable: "LedgerUnreadable",
 } as const;
 export type EventReason = (typeof EventReason)[keyof typeof EventReason];
@@ -39,6 +43,7 @@ export const ConditionType = {
   Stalled: "Stalled",
   /** kstatus: it is being worked on. */
   Reconciling: "Reconciling",
+  MutexesAvailable: "MutexesAvailable",
 } as const;
 export type ConditionType = (typeof ConditionType)[keyof typeof ConditionType];
 
@@ -53,6 +58,8 @@ export const Reason = {
   JobFinished: "JobFinished",
   JobGone: "JobGone",
   Replaced: "Replaced",
+  AtMostExceeded: "AtMostExceeded",
+  AtLeastKept: "AtLeastKept",
 
   // Why nothing was launched.
   ClockSkew: "ClockSkew",
@@ -68,6 +75,12 @@ export const Reason = {
   NoQuorum: "NoQuorum",
   CreateRefused: "CreateRefused",
   ForeignJob: "ForeignJob",
+
+  // Mutexes: why a tick waits, or will never run.
+  MutexBusy: "MutexBusy",
+  MutexNotAllowed: "MutexNotAllowed",
+  MutexClash: "MutexClash",
+  MutexesTaken: "MutexesTaken",
 
   // Why a tick will never run.
   TooLate: "TooLate",
@@ -97,5 +110,6 @@ export const Reason = {
   UnknownTimeZone: "UnknownTimeZone",
   QuorumReachable: "QuorumReachable",
   QuorumLost: "QuorumLost",
+  MutexesFree: "MutexesFree",
 } as const;
 export type Reason = (typeof Reason)[keyof typeof Reason];

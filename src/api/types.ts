@@ -100,19 +100,35 @@ export interface LockedCronJobSpec extends ScheduleSpec {
   successfulJobsHistoryLimit?: number;
   failedJobsHistoryLimit?: number;
   jobTemplate: JobTemplate;
-  lock?: {
-    /** Lease of the run's lock in seconds; it is renewed each third of it. */
-    leaseSeconds?: number;
-    /** Without a Redis majority: go on with the ledger's compare-and-set alone, or wait for the majority. */
-    onQuorumLoss?: "Proceed" | "Wait";
-  };
+  lock?: LockSpec;
+}
+
+export type OnLost = "Continue" | "Suspend" | "Delete";
+
+/** spec.lock; an edit applies to the next run. */
+export interface LockSpec {
+  /** Lease of the run's lock in seconds; it is renewed each third of it. */
+  leaseSeconds?: number;
+  /** How long a tick waits for mutexes that are busy. */
+  waitSeconds?: number;
+  /** How often it looks meanwhile. */
+  retryIntervalSeconds?: number;
+  /** The lock is kept for so long at least, and the run ended after so long at most. */
+  atLeastSeconds?: number;
+  atMostSeconds?: number;
+  /** `name`, of the own namespace, or `namespace/name`. */
+  mutexes?: string[];
+  /** What becomes of a run whose lock somebody else has taken. */
+  onLost?: OnLost;
+  /** Without a Redis majority: go on with the ledger's compare-and-set alone, or wait for the majority. */
+  onQuorumLoss?: "Proceed" | "Wait";
 }
 
 /** One line of status.decisions: what became of a tick, and why. Times are RFC 3339. */
 export interface DecisionRecord {
   time: string;
   tick: string;
-  decision: "Launched" | "Missed" | "Finished";
+  decision: "Launched" | "Missed" | "Finished" | "Waiting";
   reason: string;
   message: string;
   replica: string;
@@ -124,6 +140,18 @@ export interface ActiveJobReference {
   namespace: string;
   name: string;
   uid?: string;
+}
+
+/** The lock of the newest run that is active. */
+export interface LockStatus {
+  key?: string;
+  holder?: string;
+  /** Mutexes that the run holds or waits for, `namespace/name`. */
+  mutexes?: string[];
+  /** RFC 3339: how long it stays locked if nobody renews it any more; as old as the status. */
+  validUntil?: string;
+  /** The replica that renews it. */
+  renewedBy?: string;
 }
 
 export interface LockedCronJobStatus {
@@ -141,7 +169,7 @@ export interface LockedCronJobStatus {
   resolvedSchedules?: { schedule: string; timeZone: string }[];
   /** The newest fencing token given to a run. */
   token?: number;
-  lock?: { key?: string; holder?: string };
+  lock?: LockStatus;
   decisions?: DecisionRecord[];
   /** Release of the tz database that the times above were found with. */
   tzdata?: string;

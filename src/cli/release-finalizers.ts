@@ -7,6 +7,7 @@ import {
   COMPONENT_LABEL,
   LAUNCH_FINALIZER,
   LEDGER_COMPONENT,
+  MUTEX_COMPONENT,
   NAME_LABEL,
   PROCESS_ANNOTATION,
   REPLICA_COMPONENT,
@@ -27,7 +28,7 @@ import { quote, readFlags } from "./flags.ts";
 
 const USAGE = `Usage: lockedcron release-finalizers [options]
 
-Takes the finalizer ${LAUNCH_FINALIZER} off every Job and ledger that bears it, so that nothing waits for an operator that
+Takes the finalizer ${LAUNCH_FINALIZER} off every Job, ledger and mutex that bears it, so that nothing waits for an operator that
 is gone. Run it after the last replica has ended: while one runs, the finalizer keeps ticks from running twice.
 
   --namespace NAME,...       only in these namespaces (default: in all)
@@ -136,7 +137,7 @@ async function release(client: KubeClient, io: Io, o: Choices): Promise<ExitCode
     }
   }
   await io.out(
-    `${o.dryRun ? "To be released" : "Released"}: ${held.length} Jobs, ${ledgers.length} ledgers${failed > 0 ? `; ${failed} failed` : ""}\n`,
+    `${o.dryRun ? "To be released" : "Released"}: ${held.length} Jobs, ${ledgers.length} Leases${failed > 0 ? `; ${failed} failed` : ""}\n`,
   );
   return failed > 0 ? 1 : 0;
 }
@@ -151,7 +152,7 @@ async function heldIn(
         client.list(jobs, { namespace, labelSelector: NAME_LABEL, metadataOnly: true }),
         client.list(leases, {
           namespace,
-          labelSelector: `${COMPONENT_LABEL}=${LEDGER_COMPONENT}`,
+          labelSelector: `${COMPONENT_LABEL} in (${LEDGER_COMPONENT},${MUTEX_COMPONENT})`,
         }),
       ]),
     ),

@@ -90,12 +90,15 @@ export function withFallback(fallback: string, o: Parameters<typeof text>[0]): D
 
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-export function namespaces(help: string): Defaulted<readonly string[]> {
+export function namespaces(
+  help: string,
+  defaultText = "all namespaces",
+): Defaulted<readonly string[]> {
   return {
     placeholder: "NAME,...",
     help,
     fallback: [],
-    defaultText: "all namespaces",
+    defaultText,
     repeatable: true,
     parse(given) {
       const names = splitList(given);

@@ -77,6 +77,10 @@ export const OPTIONS = {
     defaultText: "that of the service account, else lockedcron-system",
   }),
   watchNamespaces: namespaces("Namespaces whose LockedCronJobs are run."),
+  sharedMutexNamespaces: namespaces(
+    "Namespaces whose mutexes (spec.lock.mutexes, as namespace/name) LockedCronJobs of every other namespace may use. With --watch-namespaces the operator needs its rights on Leases there, too.",
+    "none: a mutex serves its own namespace",
+  ),
   clusterId: text({
     placeholder: "ID",
     pattern: /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/,

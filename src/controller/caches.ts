@@ -7,6 +7,7 @@ import {
   COMPONENT_LABEL,
   KIND,
   LEDGER_COMPONENT,
+  MUTEX_COMPONENT,
   NAME_LABEL,
   PLURAL,
   REPLICA_COMPONENT,
@@ -45,11 +46,14 @@ export interface CachesOptions {
   clock: Clock;
   /** Empty: all namespaces. */
   watchNamespaces: readonly string[];
+  /** Namespaces whose mutexes may be used from any other: their fences are watched, too. */
+  sharedMutexNamespaces: readonly string[];
   /** The operator's own: where the replicas' Leases are. */
   namespace: string;
   owners: { changed(key: Key): void; deleted(key: Key): void };
   jobs: Handlers<Job>;
   ledgers: Handlers<Lease>;
+  mutexes: Handlers<Lease>;
   replicas: Handlers<Lease>;
   /** `watch` tells them apart: several may be of one resource. */
   onHealth(health: ReflectorHealth, watch: string): void;
@@ -105,8 +109,16 @@ export function createCaches(o: CachesOptions): Caches {
       watch(resources.jobs, ns, o.jobs, { labelSelector: NAME_LABEL, transform: withoutSpec }),
     ),
     ...namespaces.map((ns) =>
-      watch(resources.leases, ns, o.ledgers, {
-        labelSelector: `${COMPONENT_LABEL}=${LEDGER_COMPONENT}`,
+      watch(resources.leases, ns, byComponent(o), {
+        labelSelector: `${COMPONENT_LABEL} in (${LEDGER_COMPONENT},${MUTEX_COMPONENT})`,
+      }),
+    ),
+    ...(o.watchNamespaces.length === 0
+      ? []
+      : o.sharedMutexNamespaces.filter((ns) => !o.watchNamespaces.includes(ns))
+    ).map((ns) =>
+      watch(resources.leases, ns, o.mutexes, {
+        labelSelector: `${COMPONENT_LABEL}=${MUTEX_COMPONENT}`,
       }),
     ),
     watch(resources.leases, o.namespace, o.replicas, {
@@ -156,6 +168,16 @@ export function createCaches(o: CachesOptions): Caches {
     async [Symbol.asyncDispose]() {
       await Promise.all(all.map((reflector) => reflector[Symbol.asyncDispose]()));
     },
+  };
+}
+
+/** Ledgers and fences come by one watch. */
+function byComponent(o: Pick<CachesOptions, "ledgers" | "mutexes">): Handlers<Lease> {
+  const of = ({ metadata }: Lease): Handlers<Lease> =>
+    metadata.labels?.[COMPONENT_LABEL] === MUTEX_COMPONENT ? o.mutexes : o.ledgers;
+  return {
+    changed: (lease) => of(lease).changed(lease),
+    deleted: (lease) => of(lease).deleted(lease),
   };
 }
 

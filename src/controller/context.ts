@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { AttemptBook } from "./attempts.ts";
 import type { Elections } from "./elections.ts";
+import type { MutexBook } from "./mutexes.ts";
 import type {
   EventSink,
   Jobs,
@@ -26,6 +27,7 @@ export interface Context {
   owners: Owners;
   elections: Elections;
   locks: Locks;
+  mutexes: MutexBook;
   members: Members;
   attempts: AttemptBook;
   stuckLocks: StuckLocks;
@@ -34,6 +36,8 @@ export interface Context {
   onStep: StepHook;
   /** Prefix of lock keys; tells clusters that share a Redis apart. */
   lockPrefix: string;
+  /** Namespaces whose mutexes may be used from any other. */
+  sharedMutexNamespaces: readonly string[];
   /** Of an election, ms: grows with the crowd of ticks due at once, since each then takes longer to get its Job. */
   electionLeaseMs(): number;
 }

@@ -23,6 +23,7 @@ export interface ControllerOptions {
   namespace: string;
   watchNamespaces: readonly string[];
   lockPrefix: string;
+  sharedMutexNamespaces: readonly string[];
   workers: number;
   rankDelayMs: number;
   electionLeaseMs: number;
@@ -36,6 +37,7 @@ export interface ControllerOptions {
     superseded(by: string): void;
     queueOutcome(outcome: Outcome, seconds: number): void;
     queueStuck(key: Key, runMs: number): void;
+    onLostFailed(key: Key, error: unknown): void;
     statusFailed(key: Key, error: unknown): void;
   };
   onStep?: StepHook;

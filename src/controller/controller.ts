@@ -12,8 +12,10 @@ import { createCrowd } from "./crowd.ts";
 import { createElections } from "./elections.ts";
 import { createJobStore } from "./job-store.ts";
 import { createLedgerStore } from "./ledger-store.ts";
+import { createLockLost } from "./lock-lost.ts";
 import { replicaOf } from "./member-lease.ts";
 import { createMembership } from "./membership.ts";
+import { createMutexParts } from "./mutex-parts.ts";
 import type { StepHook } from "./ports.ts";
 import { startPulse } from "./pulse.ts";
 import { createReconciler } from "./reconciler.ts";
@@ -75,11 +77,20 @@ export function createController(o: ControllerOptions): Controller {
       if (phase === "running") for (const key of ledgers.withRuns()) changed(key);
     },
   });
+  const mutexes = createMutexParts({
+    ...o,
+    leases: resources.leases,
+    ledgers,
+    jobs,
+    members: membership,
+    onChange: (mutex) => ledgers.waitingFor(mutex).forEach(changed),
+  });
   const caches = createCaches({
     client,
     clock,
     namespace: o.namespace,
     watchNamespaces: o.watchNamespaces,
+    sharedMutexNamespaces: o.sharedMutexNamespaces,
     owners: {
       changed(key) {
         changed(key);
@@ -92,6 +103,7 @@ export function createController(o: ControllerOptions): Controller {
     },
     jobs: { changed: jobs.observe, deleted: jobs.observeDeleted },
     ledgers: { changed: ledgers.observe, deleted: ledgers.observeDeleted },
+    mutexes: mutexes.watch,
     replicas: { changed: membership.observe, deleted: membership.observeDeleted },
     onHealth: o.hooks.watchHealth,
   });
@@ -131,6 +143,7 @@ export function createController(o: ControllerOptions): Controller {
     owners: caches.owners,
     elections,
     locks: o.locks,
+    mutexes: mutexes.book,
     members: membership,
     attempts,
     stuckLocks: createStuckLocks(clock),
@@ -138,6 +151,7 @@ export function createController(o: ControllerOptions): Controller {
     observe: o.observe,
     onStep,
     lockPrefix: o.lockPrefix,
+    sharedMutexNamespaces: o.sharedMutexNamespaces,
     electionLeaseMs,
   };
   const turns = createTurns({
@@ -185,6 +199,8 @@ export function createController(o: ControllerOptions): Controller {
     replica: o.replica,
     lockBackend: o.lockBackend,
     templates: createTemplateCheck({ client, jobs: resources.jobs, clock, events: o.events }),
+    sharedMutexNamespaces: o.sharedMutexNamespaces,
+    validUntil: (runId) => watchdog.validUntil(runId),
     busy: () => crowd.busy() || queue.waiting(PRIORITY.dueLater) > 0,
     schedules,
     onStep,
@@ -202,6 +218,8 @@ export function createController(o: ControllerOptions): Controller {
     },
   });
   const watchdog = createWatchdog({
+    lockPrefix: o.lockPrefix,
+    onLost: createLockLost({ ...o, jobs, owners: caches.owners, onTrouble: o.hooks.onLostFailed }),
     ledgers,
     owners: caches.owners,
     locks: o.locks,
@@ -224,6 +242,7 @@ export function createController(o: ControllerOptions): Controller {
       const keys = new Set([...caches.owners.keys(), ...ledgers.keys(), ...jobs.keys()]);
       for (const key of keys) queue.add(key, { priority: PRIORITY.watch });
       watchdog.start();
+      mutexes.start();
     },
     async stop(graceMs) {
       phase = "stopping";
@@ -234,6 +253,7 @@ export function createController(o: ControllerOptions): Controller {
       await endLaunches(until, unfinished);
       await statusQueue.drain(Math.max(0, until - clock.monotonic()));
       await watchdog[Symbol.asyncDispose]();
+      await mutexes[Symbol.asyncDispose]();
       // ORDER: whoever leaves an attempt unsettled, or a claim on its way, keeps the Lease: by it his death is proven.
       const owed = [...unfinished, ...ledgers.withAttemptsOf(isOwn)];
       if (owed.length > 0) await membership[Symbol.asyncDispose]();

@@ -63,6 +63,16 @@ export function createJobStore(o: {
     if (jobs?.size === 0) known.delete(key);
   }
 
+  async function anyLive(namespace: string, labelSelector: string): Promise<boolean> {
+    const { items } = await o.client.list(o.pods, {
+      namespace,
+      labelSelector,
+      fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
+      metadataOnly: true,
+    });
+    return items.length > 0;
+  }
+
   return {
     cached(key) {
       const jobs = known.get(key);
@@ -153,14 +163,17 @@ export function createJobStore(o: {
       const view = jobs?.get(job.name);
       if (view?.uid === job.uid) jobs?.set(job.name, { ...view, deleting: true });
     },
-    async hasLivePods(namespace, jobUid) {
-      const { items } = await o.client.list(o.pods, {
-        namespace,
-        labelSelector: `batch.kubernetes.io/controller-uid=${jobUid}`,
-        fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
-        metadataOnly: true,
-      });
-      return items.length > 0;
+    async suspend({ namespace, name, uid }) {
+      const body = { metadata: { uid }, spec: { suspend: true } };
+      try {
+        await o.client.patch(o.jobs, { namespace, name }, { type: "merge", body });
+      } catch (error) {
+        if (!hasReason(error, "NotFound", "Conflict")) throw error;
+      }
     },
+    hasLivePods: (namespace, jobUid) =>
+      anyLive(namespace, `batch.kubernetes.io/controller-uid=${jobUid}`),
+    hasLivePodsNamed: (namespace, jobName) =>
+      anyLive(namespace, `batch.kubernetes.io/job-name=${jobName}`),
   };
 }

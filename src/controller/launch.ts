@@ -16,6 +16,7 @@ import {
   type Ledger,
   type Run,
 } from "../domain/ledger.ts";
+import { locksOf, mutexesOf } from "../domain/lock-terms.ts";
 import type { Schedule } from "../domain/schedule/index.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { casLost, entryOf } from "./cas.ts";
@@ -52,6 +53,8 @@ export async function launch(
 ): Promise<StepResult> {
   const candidate = candidateOf(owner, t.tick, schedule, c.lockPrefix);
   const { key, runId, lockKey } = candidate;
+  const mutexes = mutexesOf(owner, c.sharedMutexNamespaces);
+  if (!mutexes.ok) return againIn(c, QUORUM_RETRY_MS, mutexes.message);
 
   // ORDER: no process is named in a ledger before it has held its Lease. By that Lease its death is proven.
   if (!(await c.members.confirm())) return notAMember(c);
@@ -95,6 +98,7 @@ export async function launch(
     why: t.reason,
     missed: t.missed,
     decisions: supersededBy(c, t),
+    locks: locksOf(owner, mutexes.mutexes, { tick: t.tick, now: c.clock.now(), by: c.process }),
   });
   let written: LedgerRecord;
   try {
@@ -108,6 +112,7 @@ export async function launch(
   await c.onStep("claimed", key);
 
   const run = findRun(claimed, runId) as Run;
+  if (run.waiting !== undefined) return decideAgain("claimed; its mutexes are next");
   return send(c, owner, schedule, written, run, 1, t.rank);
 }
 

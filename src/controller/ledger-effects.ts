@@ -120,6 +120,7 @@ function runOf(job: JobView): Run | undefined {
     attempts: [{ n: attempt, by: "unknown/rebuilt", settled: true }],
     why: Reason.LedgerMissing,
     jobUID: job.uid,
+    ...(job.lock === undefined ? {} : { lock: job.lock, lockedAt: job.createdAt }),
   };
 }
 

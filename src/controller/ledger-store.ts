@@ -46,6 +46,8 @@ export interface LedgerStore extends Ledgers {
   keys(): Iterable<Key>;
   /** Keys of ledgers that have an open run. */
   withRuns(): Iterable<Key>;
+  /** Keys of ledgers in which a run waits for this mutex. */
+  waitingFor(mutex: string): Key[];
   /** Keys of runs with an attempt that is not settled, of a process for which this holds. */
   withAttemptsOf(isMeant: (process: string) => boolean): Key[];
 }
@@ -115,6 +117,14 @@ export function createLedgerStore(o: {
         if (contents?.state !== "present") return false;
         const attempts = contents.ledger.runs.flatMap((run) => run.attempts);
         return attempts.some((a) => !a.settled && isMeant(a.by));
+      }),
+    waitingFor: (mutex) =>
+      [...withRuns].filter((key) => {
+        const contents = known.get(key)?.contents;
+        if (contents?.state !== "present") return false;
+        return contents.ledger.runs.some(
+          (run) => run.waiting !== undefined && run.lock?.mutexes?.includes(mutex) === true,
+        );
       }),
     observe(lease) {
       gone.back(lease.metadata.uid);

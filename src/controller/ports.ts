@@ -53,8 +53,12 @@ export interface Jobs {
   /** Puts the label back that our watches select by; gone already is fine. */
   putLabel(job: JobView, name: string): Promise<void>;
   delete(job: JobView, propagation?: "Background" | "Foreground"): Promise<void>;
+  /** Its pods are ended, and no new ones made until somebody resumes it; gone already is fine. */
+  suspend(job: JobView): Promise<void>;
   /** Linearizable: whether a pod of this Job is neither terminal nor deleted. */
   hasLivePods(namespace: string, jobUid: string): Promise<boolean>;
+  /** The same by the name of the Job, whatever its uid is or was. */
+  hasLivePodsNamed(namespace: string, jobName: string): Promise<boolean>;
 }
 
 export interface Owners {
@@ -76,6 +80,34 @@ export interface Locks {
     entries: readonly { key: string; value: string; leaseMs: number }[],
   ): Promise<readonly ("renewed" | "lost" | "noQuorum")[]>;
   release(key: string, value: string, leaseMs: number): Promise<unknown>;
+}
+
+/** The fence of a mutex as a replica has read it. */
+export interface MutexRecord {
+  /** `namespace/name`. */
+  mutex: string;
+  uid: string;
+  resourceVersion: string;
+  /** As holderOf() makes it; undefined: free. */
+  holder: string | undefined;
+  /** The highest token that was given to a holder; never goes back while the Lease exists. */
+  token: number;
+  /** A Lease of that name which is not ours: it is left alone. */
+  foreign: boolean;
+}
+
+/** Fences of mutexes by compare-and-set. Errors are KubeErrors, as those of Ledgers. */
+export interface MutexFences {
+  /** The newest version that this process has seen. */
+  cached(mutex: string): MutexRecord | undefined;
+  /** Linearizable. */
+  read(mutex: string): Promise<MutexRecord | undefined>;
+  /** Makes it (record undefined), or writes holder and token into this very version. */
+  write(
+    mutex: string,
+    record: MutexRecord | undefined,
+    next: { holder: string | undefined; token: number },
+  ): Promise<MutexRecord>;
 }
 
 /** Who the replicas are, and which processes can be proven dead. */
@@ -134,12 +166,29 @@ export interface Observer {
   claimConflict(): void;
   takeover(): void;
   jobCreate(outcome: "created" | "exists" | "foreign" | "refused" | "unknown"): void;
+  /** A run has got its mutexes, or has given up. */
+  mutexWait(o: { key: string; outcome: "taken" | "gaveUp"; ms: number }): void;
+  /** A tick is kept waiting by a mutex. */
+  mutexBusy(o: { key: string; mutex: string }): void;
+  /** This replica has become the first in line for a run that others kept. */
+  lockTakenOver(): void;
+  /** A run has ended; how long it was locked. */
+  lockHeld(o: { ms: number }): void;
   lockRenewal(o: { outcome: "renewed" | "lost" | "noQuorum" | "regained"; count: number }): void;
 }
 
 /** A seam for crash tests: called before the world learns of a step and after it has; production leaves it out. */
 export type StepHook = (
-  point: "elected" | "claimed" | "created" | "started" | "finalizerDropped" | "statusWritten",
+  point:
+    | "elected"
+    | "claimed"
+    | "fenced"
+    | "granted"
+    | "ended"
+    | "created"
+    | "started"
+    | "finalizerDropped"
+    | "statusWritten",
   key: string,
 ) => Promise<void>;
 

@@ -9,14 +9,17 @@ import { decide, type Decision, type LedgerState, type Snapshot } from "../domai
 import { standByMs } from "../domain/election.ts";
 import type { Ledger } from "../domain/ledger.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import { mutexesOf } from "../domain/lock-terms.ts";
 import { candidateOf, type Candidate } from "./elections.ts";
 import { launch, send, takeOver } from "./launch.ts";
+import { lockMutexes } from "./mutex-effects.ts";
 import type { LedgerRecord } from "./ports.ts";
 import type { ScheduleCache } from "./schedule-cache.ts";
 import type { Turns } from "./turns.ts";
 import { upkeepOf } from "./upkeep.ts";
 import * as ledgers from "./ledger-effects.ts";
 import * as runs from "./run-effects.ts";
+import { letLockGo } from "./run-locks.ts";
 import { again, done, retry, type Outcome } from "./workqueue.ts";
 
 export interface ReconcilerOptions {
@@ -57,6 +60,7 @@ const ENDS_A_LAUNCH: readonly Decision["do"][] = [
   "settle",
   "dropFinalizer",
   "finish",
+  "letLockGo",
   "close",
 ];
 /** Instants nearer than this are left to the work queue's own timer, others to the pulse. */
@@ -90,6 +94,11 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         standByMs: standBy,
         fateOf: (run, attempt) => c.attempts.fateOf(run, attempt),
         oursAt: (run) => o.turns.oursAt(key, run, standBy),
+        ...(owner?.spec.lock?.mutexes === undefined
+          ? {}
+          : { mutexes: mutexesOf(owner, c.sharedMutexNamespaces) }),
+        busyOn: (run) =>
+          state.state === "present" ? c.mutexes.busyOn(key, state.ledger, run) : undefined,
       },
     };
   }
@@ -229,6 +238,8 @@ async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> 
       return runs.finish(c, key, owner, record, ledger, d);
     case "close":
       return runs.close(c, key, record, ledger, d);
+    case "letLockGo":
+      return letLockGo(c, key, record, ledger, d);
     case "abandon":
       return runs.abandon(c, key, owner, record, ledger, d, d);
     case "rebase":
@@ -244,6 +255,7 @@ async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> 
     case "launch":
     case "send":
     case "takeOver":
+    case "lockMutexes":
     case "miss":
     case "prune":
       return owner === undefined
@@ -255,7 +267,7 @@ async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> 
 async function carryOutFor(
   c: Context,
   { key, snapshot: s }: World,
-  d: Extract<Decision, { do: "launch" | "send" | "takeOver" | "miss" | "prune" }>,
+  d: Extract<Decision, { do: "launch" | "send" | "takeOver" | "lockMutexes" | "miss" | "prune" }>,
   owner: LockedCronJob,
   record: LedgerRecord,
   ledger: Ledger,
@@ -269,6 +281,8 @@ async function carryOutFor(
       return launch(c, owner, schedule, record, ledger, { ...d, rank: s.rank });
     case "takeOver":
       return takeOver(c, owner, schedule, record, ledger, d.run, s.rank);
+    case "lockMutexes":
+      return lockMutexes(c, owner, schedule, record, ledger, d.run, s.rank);
     case "send": {
       // Not straight from the claim: make sure that the attempt is still open before its only POST leaves.
       const live = await c.ledgers.read(key);

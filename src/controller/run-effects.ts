@@ -5,20 +5,19 @@ import type { LockedCronJob } from "../api/types.ts";
 import type { Action } from "../domain/decide/index.ts";
 import type { JobView } from "../domain/job.ts";
 import {
-  closeRun,
-  endRun,
   findRun,
   hasUnsettled,
   recordStarted,
   settle,
   stopRun,
   type Ledger,
-  type Run,
 } from "../domain/ledger.ts";
+import { closeRun, endRun } from "../domain/ledger-end.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { entryOf, writeLedger } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
+import { keptUntilOf, release } from "./run-locks.ts";
 
 type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
 
@@ -116,10 +115,13 @@ export async function lookForJob(
     reason: Reason.JobGone,
     message: `Job ${run.jobName} was deleted before it finished`,
   };
-  const ended = { decision: entryOf(c, run.tick, "Finished", said.reason, said.message) };
+  const ended = {
+    decision: entryOf(c, run.tick, "Finished", said.reason, said.message),
+    ...keptUntilOf(c, run),
+  };
   const lost = await writeLedger(c, key, record, endRun(ledger, run.runId, ended));
   if (lost !== undefined) return lost;
-  release(c, owner, run);
+  if (ended.keptUntil === undefined) await release(c, key, run);
   if (owner !== undefined && run.stop === undefined) {
     c.events.event(
       owner,
@@ -162,20 +164,27 @@ export async function finish(
     return againIn(c, PODS_POLL_MS, "pods of the finished job still live");
   }
   const at = job.finishedAt ?? c.clock.now();
-  const entry = entryOf(
-    c,
-    run.tick,
-    "Finished",
-    Reason.JobFinished,
-    `Job ${job.name}: ${job.outcome}`,
-  );
+  const { atMostSeconds } = run.lock ?? {};
+  const tooLong = atMostSeconds !== undefined && job.failure === "DeadlineExceeded";
+  const entry = tooLong
+    ? entryOf(
+        c,
+        run.tick,
+        "Finished",
+        Reason.AtMostExceeded,
+        `Job ${job.name} was ended after lock.atMostSeconds (${atMostSeconds})`,
+      )
+    : entryOf(c, run.tick, "Finished", Reason.JobFinished, `Job ${job.name}: ${job.outcome}`);
+  const kept = keptUntilOf(c, run);
   const ended = endRun(ledger, run.runId, {
     decision: entry,
+    ...kept,
     ...(job.outcome === "Complete" ? { success: at } : { failure: at }),
   });
   const lost = await writeLedger(c, key, record, ended);
   if (lost !== undefined) return lost;
-  release(c, owner, run);
+  c.observe.lockHeld({ ms: Math.max(0, c.clock.now() - job.createdAt) });
+  if (kept.keptUntil === undefined) await release(c, key, run);
   if (owner !== undefined) {
     c.events.event(
       owner,
@@ -222,7 +231,7 @@ export async function abandon(
   const ended = endRun(all, run.runId, { decision: entry, missed: missed ? 1 : 0 });
   const lost = await writeLedger(c, key, record, ended);
   if (lost !== undefined) return lost;
-  release(c, owner, run);
+  await release(c, key, run);
   if (missed) c.observe.missed({ key, reason: said.reason, count: 1 });
   if (missed && owner !== undefined) {
     c.events.event(owner, "Warning", EventReason.MissSchedule, said.message);
@@ -284,11 +293,4 @@ export async function prune(
     if (failed !== undefined) return failed;
   }
   return decideAgain("pruned");
-}
-
-function release(c: Context, owner: LockedCronJob | undefined, run: Run): void {
-  // A run that was rebuilt from a Job without these annotations has no lock that we know of.
-  if (run.lockKey === "" || run.lockValue === "") return;
-  const leaseMs = (owner?.spec.lock?.leaseSeconds ?? 30) * 1000;
-  void c.locks.release(run.lockKey, run.lockValue, leaseMs);
 }

@@ -9,6 +9,8 @@ import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import type { Clock } from "../clock.ts";
 import { rankOf } from "../domain/election.ts";
 import type { LockBackend, TemplateVerdict } from "../domain/conditions.ts";
+import { activeRuns, type Ledger } from "../domain/ledger.ts";
+import { mutexesOf } from "../domain/lock-terms.ts";
 import { buildStatus } from "../domain/status.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import type { Ledgers, Members, Owners, StepHook } from "./ports.ts";
@@ -26,6 +28,9 @@ export interface StatusWriterOptions {
   /** In [0, 1), as Math.random. */
   random: () => number;
   replica: string;
+  sharedMutexNamespaces: readonly string[];
+  /** How long the locks of a run stay by themselves; see Watchdog. */
+  validUntil(runId: string): number | undefined;
   schedules: ScheduleCache;
   lockBackend(): LockBackend;
   templates: TemplateCheck;
@@ -66,7 +71,8 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
     const template = rank > 0 ? toldBy(owner) : await o.templates.verdict(key, owner);
     const recheckAt = rank > 0 ? undefined : o.templates.recheckAt(key);
     const outcome = recheckAt === undefined ? done() : again(recheckAt);
-    const wanted = wantedStatus(owner, key, { now, rank, template });
+    const fresh = wantedStatus(owner, key, { now, rank, template });
+    const wanted = withValidUntilOf(owner.status, fresh, now);
     const patch = difference(owner.status ?? {}, wanted);
     if (patch === undefined) return outcome;
     await write(owner, patch);
@@ -92,8 +98,18 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
       schedule: o.schedules.of(key, owner),
       // As with the lock: while replicas of two releases run side by side, they must not write over each other.
       tzdata: rank > 0 ? owner.status?.tzdata : undefined,
+      renewal: renewalOf(key, ledger),
+      mutexes: mutexesOf(owner, o.sharedMutexNamespaces),
       lock: (rank > 0 ? lockAsTold(owner) : undefined) ?? o.lockBackend(),
     });
+  }
+
+  function renewalOf(key: Key, ledger: Ledger | undefined) {
+    const members = o.members.live();
+    const by = members.find((member) => rankOf(member, members, key) === 0) ?? o.replica;
+    const newest = ledger === undefined ? undefined : activeRuns(ledger).at(-1);
+    const validUntil = newest === undefined ? undefined : o.validUntil(newest.runId);
+    return validUntil === undefined ? { by } : { by, validUntil };
   }
 
   async function write(owner: LockedCronJob, status: object): Promise<void> {
@@ -121,6 +137,21 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
 function lockAsTold({ status }: LockedCronJob): LockBackend | undefined {
   const told = status?.conditions?.find((c) => c.type === ConditionType.LockBackendAvailable);
   return told === undefined ? undefined : { quorum: told.status === "True", message: told.message };
+}
+
+/** Each renewal moves it on: that alone is not worth a write. */
+function withValidUntilOf(
+  told: LockedCronJobStatus | undefined,
+  wanted: LockedCronJobStatus,
+  now: number,
+): LockedCronJobStatus {
+  const { validUntil, ...lock } = told?.lock ?? {};
+  const { validUntil: fresh, ...wantedLock } = wanted.lock ?? {};
+  if (validUntil === undefined || fresh === undefined || Date.parse(validUntil) < now) {
+    return wanted;
+  }
+  if (!isDeepStrictEqual(lock, wantedLock)) return wanted;
+  return { ...wanted, lock: { ...wanted.lock, validUntil } };
 }
 
 /** A merge patch from one status to the other; undefined when they are the same. */

@@ -25,7 +25,7 @@ export function createTurns(o: {
 
   return {
     oursAt(key, run, standByMs) {
-      const by = run.attempts.at(-1)?.by ?? "";
+      const by = run.attempts.at(-1)?.by ?? run.waiting?.by ?? "";
       if (by === o.process) return 0;
       let runs = firstSeen.get(key);
       if (runs === undefined) firstSeen.set(key, (runs = new Map()));

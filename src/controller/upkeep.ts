@@ -1,7 +1,7 @@
 /** What is done when there is nothing else to do, by the first replica in line. */
 import { Reason } from "../api/reasons.ts";
 import { beyondHistory } from "../domain/decide/history.ts";
-import { isGone } from "../domain/decide/runs.ts";
+import { isGone } from "../domain/decide/types.ts";
 import type { Decision, Snapshot } from "../domain/decide/index.ts";
 import { mustStay } from "../domain/ledger.ts";
 import type { LedgerRecord } from "./ports.ts";

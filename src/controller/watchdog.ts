@@ -2,15 +2,17 @@
  * Keeps the locks of live runs. A run is live as long as the ledger says so, and it leaves the ledger only on live
  * evidence that its Job is over and its pods are gone; so whoever reads the ledger may renew.
  *
- * The replica that ranks first renews each third of the lease, and so does the one that launched, which knows of the run
- * first. The others renew each half of it as well: a replica that died a moment ago ranks first until its membership runs
- * out, which may take longer than the lease. A renewal too many costs one call per node and round, for all runs together.
+ * The replica that ranks first renews each third of the lease; the one that launched, which knows of the run first, renews
+ * once at the beginning, for the lease of its election is short. The next rank renews each half of it and the rest two thirds of it, as well: a
+ * replica that died a moment ago, or is cut off from Redis, ranks first until its membership runs out, which may take
+ * longer than the lease. A renewal too many costs one call per node and round, for all runs together.
  */
 import { EventReason } from "../api/reasons.ts";
 import type { Key } from "../api/names.ts";
 import type { Clock, Timers } from "../clock.ts";
 import { rankOf } from "../domain/election.ts";
-import { findRun, type Ledger, type Run } from "../domain/ledger.ts";
+import { findRun, isOver, type Ledger, type Run } from "../domain/ledger.ts";
+import { leaseMsOf, mutexLockKey } from "../domain/lock-terms.ts";
 import type { EventSink, Ledgers, Locks, Members, Observer, Owners } from "./ports.ts";
 
 export interface WatchdogOptions {
@@ -19,7 +21,10 @@ export interface WatchdogOptions {
   locks: Locks;
   members: Pick<Members, "live">;
   events: EventSink;
-  observe: Pick<Observer, "lockRenewal">;
+  observe: Pick<Observer, "lockRenewal" | "lockTakenOver">;
+  lockPrefix: string;
+  /** A lock of a run is held by somebody else: what spec.lock.onLost says, and the event. Told once by the first in line. */
+  onLost(key: Key, run: Run, lockKey: string): void;
   clock: Clock;
   timers: Timers;
   replica: string;
@@ -37,14 +42,20 @@ export interface Watchdog extends AsyncDisposable {
   round(): Promise<void>;
   /** The ledger is gone: with its LockedCronJob, whose locks must not hold up a namesake, or by hand, to be made anew. */
   letGo(key: Key, last: Ledger): void;
-  /** Locks that this replica renews as the first in line. */
+  /** Runs whose locks this replica renews as the first in line. */
   held(): number;
+  /** How long the locks of a run stay if nobody renews them any more, wall clock ms; undefined: not known to this replica. */
+  validUntil(runId: string): number | undefined;
 }
 
+/** One lock of a run: its own, or that of a mutex. */
 interface Held {
   key: Key;
   run: Run;
+  lockKey: string;
   leaseMs: number;
+  /** Share of the lease after which this replica renews. */
+  share: number;
   first: boolean;
 }
 
@@ -52,9 +63,13 @@ interface Renewal {
   /** Monotonic, ms. */
   at: number;
   first: boolean;
+  /** Monotonic, ms: the locks are there until then at least. */
+  validUntil?: number;
 }
 
-const DEFAULT_LEASE_SECONDS = 30;
+/** Of the lease, by rank. */
+const SHARES = [1 / 3, 1 / 2];
+const LAST_SHARE = 2 / 3;
 /** As spec.lock.leaseSeconds allows; bounds how long a node that is away is waited for. */
 const LONGEST_LEASE_MS = 3_600_000;
 /** A run that this replica has just learnt of is left to the ranks before it for so long, per rank, ms. */
@@ -67,7 +82,7 @@ const HEAD_START_MS = 1_000;
 function keepsItsLock(run: Run, launched = false): boolean {
   return (
     (run.jobUID !== undefined || launched) &&
-    run.ended !== true &&
+    !isOver(run) &&
     run.of === undefined &&
     run.lockKey !== "" &&
     run.lockValue !== ""
@@ -78,6 +93,8 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
   const intervalMs = o.intervalMs ?? 1_000;
   /** By run id: the next one. */
   const renewals = new Map<string, Renewal>();
+  /** `<run id> <lock key>` of locks whose loss was told. */
+  const told = new Set<string>();
   let cancel: (() => void) | undefined;
   let stopped = false;
 
@@ -90,22 +107,44 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       const rank = rankOf(o.replica, members, key);
       const contents = o.ledgers.cached(key)?.contents;
       if (contents?.state !== "present") continue;
-      const leaseSeconds = o.owners.cached(key)?.spec.lock?.leaseSeconds ?? DEFAULT_LEASE_SECONDS;
-      const leaseMs = leaseSeconds * 1000;
       for (const run of contents.ledger.runs) {
         ours.add(run.runId);
         const launched = run.attempts.at(-1)?.by === o.process;
         if (!keepsItsLock(run, launched)) continue;
-        const first = rank === 0 || launched;
-        const at = renewals.get(run.runId)?.at ?? (first ? now : now + rank * HEAD_START_MS);
-        renewals.set(run.runId, { at, first });
+        const before = renewals.get(run.runId);
+        const first = rank === 0 || (launched && before === undefined);
+        if (rank === 0 && before?.first === false && !launched) takenOver(key, run);
+        const at = before?.at ?? (first ? now : now + rank * HEAD_START_MS);
+        renewals.set(run.runId, { ...before, at, first });
         if (at > now) continue;
-        renewals.set(run.runId, { at: now + leaseMs / (first ? 3 : 2), first });
-        entries.push({ key, run, leaseMs, first });
+        const share = first ? (SHARES[0] ?? LAST_SHARE) : (SHARES[rank] ?? LAST_SHARE);
+        const leaseMs = leaseMsOf(run.lock);
+        renewals.set(run.runId, { ...before, at: now + leaseMs * share, first });
+        for (const lockKey of lockKeysOf(run)) {
+          entries.push({ key, run, lockKey, leaseMs, share, first });
+        }
       }
     }
-    for (const runId of renewals.keys()) if (!ours.has(runId)) renewals.delete(runId);
+    for (const runId of renewals.keys()) {
+      if (ours.has(runId)) continue;
+      renewals.delete(runId);
+      for (const id of told) if (id.startsWith(`${runId} `)) told.delete(id);
+    }
     return entries;
+  }
+
+  function lockKeysOf({ lockKey, lock }: Run): string[] {
+    const mutexes = lock?.mutexes ?? [];
+    return [lockKey, ...mutexes.map((mutex) => mutexLockKey(o.lockPrefix, mutex))];
+  }
+
+  /** Those who ranked before this replica are gone. */
+  function takenOver(key: Key, run: Run): void {
+    o.observe.lockTakenOver();
+    const owner = o.owners.cached(key);
+    if (owner === undefined) return;
+    const message = `Replica ${o.replica} renews the lock of job ${run.jobName} from now on`;
+    o.events.event(owner, "Normal", EventReason.LockTakenOver, message);
   }
 
   /**
@@ -135,8 +174,9 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     const known = due();
     const entries = known.length > 0 && o.isStale?.() === true ? await confirmed(known) : known;
     if (entries.length === 0) return;
+    const asked = o.clock.monotonic();
     const results = await o.locks.extendMany(
-      entries.map(({ run, leaseMs }) => ({ key: run.lockKey, value: run.lockValue, leaseMs })),
+      entries.map(({ run, lockKey, leaseMs }) => ({ key: lockKey, value: run.lockValue, leaseMs })),
     );
     const lost: Held[] = [];
     const counts = { renewed: 0, lost: 0, noQuorum: 0 };
@@ -144,6 +184,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       const result = results[i] ?? "noQuorum";
       counts[result]++;
       if (result === "lost") lost.push(entry);
+      else if (result === "renewed") kept(entry, asked);
       // Unknown: the lock may still be there, so try again with the next round rather than a third of a lease later.
       if (result !== "renewed") renewals.delete(entry.run.runId);
     });
@@ -153,28 +194,36 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     await Promise.all(lost.map(regain));
   }
 
+  function kept({ run, leaseMs }: Held, asked: number): void {
+    const renewal = renewals.get(run.runId);
+    if (renewal !== undefined) {
+      renewals.set(run.runId, { ...renewal, validUntil: asked + leaseMs });
+    }
+  }
+
   /** A lock that a majority has lost (restarted, wiped): the run lives, so it is taken anew if nobody else has it. */
-  async function regain({ key, run, leaseMs, first }: Held): Promise<void> {
+  async function regain(held: Held): Promise<void> {
+    const { key, run, lockKey, leaseMs, share, first } = held;
     // ORDER: the run may just have ended and its lock been released; only the ledger as it is now says that it lives.
     const live = await o.ledgers.read(key).catch(() => undefined);
     const contents = live?.contents;
     if (contents?.state !== "present") return;
     const current = findRun(contents.ledger, run.runId);
     if (current === undefined || !keepsItsLock(current)) return;
-    const { outcome } = await o.locks.tryAcquire(run.lockKey, run.lockValue, leaseMs);
-    if (outcome === "won") {
-      renewals.set(run.runId, { at: o.clock.monotonic() + leaseMs / (first ? 3 : 2), first });
-      o.observe.lockRenewal({ outcome: "regained", count: 1 });
-      return;
+    const asked = o.clock.monotonic();
+    const { outcome } = await o.locks.tryAcquire(lockKey, run.lockValue, leaseMs);
+    const id = `${run.runId} ${lockKey}`;
+    // Taken or not, there is nothing more to do before the next renewal is due.
+    if (outcome !== "noQuorum") {
+      renewals.set(run.runId, { at: o.clock.monotonic() + leaseMs * share, first });
     }
-    const owner = o.owners.cached(key);
-    if (outcome === "held" && owner !== undefined && first) {
-      o.events.event(
-        owner,
-        "Warning",
-        EventReason.LockLost,
-        `The lock of job ${run.jobName} was lost and is held by somebody else; the job goes on`,
-      );
+    if (outcome === "won") {
+      kept(held, asked);
+      told.delete(id);
+      o.observe.lockRenewal({ outcome: "regained", count: 1 });
+    } else if (outcome === "held" && first && !told.has(id)) {
+      told.add(id);
+      o.onLost(key, run, lockKey);
     }
   }
 
@@ -193,12 +242,17 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     round,
     letGo(key, { owner, runs }) {
       if (o.owners.cached(key)?.metadata.uid === owner) return;
-      for (const { lockKey, lockValue } of runs) {
-        if (lockKey !== "" && lockValue !== "")
-          void o.locks.release(lockKey, lockValue, LONGEST_LEASE_MS);
+      for (const run of runs) {
+        if (run.lockKey === "" || run.lockValue === "") continue;
+        // Not its mutexes: they exclude others as long as its pods live, and the sweep sees to their fences.
+        void o.locks.release(run.lockKey, run.lockValue, LONGEST_LEASE_MS);
       }
     },
     held: () => [...renewals.values()].filter(({ first }) => first).length,
+    validUntil(runId) {
+      const until = renewals.get(runId)?.validUntil;
+      return until === undefined ? undefined : o.clock.now() + until - o.clock.monotonic();
+    },
     async [Symbol.asyncDispose]() {
       stopped = true;
       cancel?.();

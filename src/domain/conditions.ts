@@ -5,6 +5,7 @@
 import { ConditionType, Reason } from "../api/reasons.ts";
 import type { Condition, LockedCronJob } from "../api/types.ts";
 import { MAX_RUNS, type Ledger, type Run } from "./ledger.ts";
+import type { Mutexes } from "./lock-terms.ts";
 import { describeClockChange, type ParseScheduleResult, type Schedule } from "./schedule/index.ts";
 
 /** What the lock backend says of itself. */
@@ -31,6 +32,10 @@ export interface StatusFacts {
   template?: TemplateVerdict | undefined;
   /** Default: this process's. */
   tzdata?: string | undefined;
+  /** Absent: it names none. */
+  mutexes?: Mutexes;
+  /** The replica that is to renew the locks, and until when they stay if it does not, ms. */
+  renewal?: { by: string; validUntil?: number };
   now: number;
 }
 
@@ -51,7 +56,10 @@ export function conditions(o: StatusFacts, runs: readonly Run[]): Condition[] {
   };
   const template = templateOf(o);
   const refusal = refusalOf(runs);
-  const stalled = [schedule, template].find((v) => v?.ok === false);
+  const mutexes = mutexVerdict(o.mutexes, runs);
+  // A busy mutex is nothing to mend; one that can never be had is.
+  const hopeless = mutexes !== undefined && HOPELESS.includes(mutexes.reason) ? mutexes : undefined;
+  const stalled = [schedule, template, hopeless].find((v) => v?.ok === false);
   const ready = refusal ?? stalled ?? waiting(o, lock, runs) ?? goesOn(o);
   return [
     conditionOf(o, ConditionType.Ready, ready),
@@ -61,6 +69,7 @@ export function conditions(o: StatusFacts, runs: readonly Run[]): Condition[] {
       ? [conditionOf(o, ConditionType.ClockChangeSafe, clockChanges(o.schedule.schedule, o.now))]
       : []),
     conditionOf(o, ConditionType.LockBackendAvailable, lock),
+    ...(mutexes === undefined ? [] : [conditionOf(o, ConditionType.MutexesAvailable, mutexes)]),
     conditionOf(o, ConditionType.Suspended, suspended(o)),
     ...(stalled === undefined
       ? []
@@ -114,6 +123,17 @@ function templateOf({ template }: StatusFacts): Verdict | undefined {
   const { accepted, message } = template;
   const reason = accepted ? Reason.TemplateTaken : Reason.TemplateRejected;
   return { ok: accepted, reason, message };
+}
+
+const HOPELESS: readonly Reason[] = [Reason.MutexNotAllowed, Reason.MutexClash];
+
+/** What the oldest waiting run waits for; undefined without mutexes. */
+function mutexVerdict(mutexes: Mutexes | undefined, runs: readonly Run[]): Verdict | undefined {
+  const on = runs.find((run) => run.waiting?.on !== undefined)?.waiting?.on;
+  if (mutexes?.ok === false) return mutexes;
+  if (on !== undefined) return { ok: false, reason: on.reason as Reason, message: on.message };
+  if (mutexes === undefined || mutexes.mutexes.length === 0) return undefined;
+  return { ok: true, reason: Reason.MutexesFree, message: "no tick waits for a mutex" };
 }
 
 function suspended({ owner }: StatusFacts): Verdict {

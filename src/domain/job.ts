@@ -5,6 +5,7 @@ import {
   LAUNCH_FINALIZER,
   LOCK_KEY_ANNOTATION,
   LOCK_KEY_ENV,
+  LOCK_TERMS_ANNOTATION,
   LOCK_VALUE_ANNOTATION,
   NAME_LABEL,
   RUN_ID_ANNOTATION,
@@ -16,7 +17,9 @@ import {
   TOKEN_ENV,
 } from "../api/names.ts";
 import type { Container, EnvVar, Job, LockedCronJob, PodTemplate } from "../api/types.ts";
+import { parseTerms } from "./ledger-json.ts";
 import type { Run } from "./ledger.ts";
+import type { LockTerms } from "./lock-terms.ts";
 
 /** What the operator needs to know of a Job; small, so that a cache can hold many. */
 export interface JobView {
@@ -34,9 +37,13 @@ export interface JobView {
   lockValue: string | undefined;
   /** It bears the label that our watches select by. */
   labelled: boolean;
+  /** spec.lock as its run has it; absent at the defaults. */
+  lock?: LockTerms;
   hasLaunchFinalizer: boolean;
   deleting: boolean;
   outcome: "Complete" | "Failed" | undefined;
+  /** Why it failed, in the Job controller's word. */
+  failure?: string;
   /** Milliseconds; undefined while the Job runs. */
   finishedAt: number | undefined;
   createdAt: number;
@@ -49,6 +56,7 @@ export function viewOf(job: Job): JobView {
   const terminal = status?.conditions?.find(
     (c) => (c.type === "Complete" || c.type === "Failed") && c.status === "True",
   );
+  const lock = parseTerms(annotations[LOCK_TERMS_ANNOTATION]);
   const finished = status?.completionTime ?? terminal?.lastTransitionTime;
   return {
     namespace: metadata.namespace,
@@ -62,9 +70,13 @@ export function viewOf(job: Job): JobView {
     lockKey: annotations[LOCK_KEY_ANNOTATION],
     lockValue: annotations[LOCK_VALUE_ANNOTATION],
     labelled: metadata.labels?.[NAME_LABEL] !== undefined,
+    ...(lock === undefined ? {} : { lock }),
     hasLaunchFinalizer: metadata.finalizers?.includes(LAUNCH_FINALIZER) ?? false,
     deleting: metadata.deletionTimestamp !== undefined,
     outcome: terminal?.type as "Complete" | "Failed" | undefined,
+    ...(terminal?.type === "Failed" && terminal.reason !== undefined
+      ? { failure: terminal.reason }
+      : {}),
     finishedAt: terminal === undefined ? undefined : (time(finished) ?? 0),
     createdAt: time(metadata.creationTimestamp) ?? 0,
     resourceVersion: metadata.resourceVersion,
@@ -101,6 +113,7 @@ export function buildJob(
         [ATTEMPT_ANNOTATION]: String(attempt),
         [LOCK_KEY_ANNOTATION]: run.lockKey,
         [LOCK_VALUE_ANNOTATION]: run.lockValue,
+        ...(run.lock === undefined ? {} : { [LOCK_TERMS_ANNOTATION]: JSON.stringify(run.lock) }),
       },
       ownerReferences: [
         {
@@ -114,8 +127,17 @@ export function buildJob(
       ],
       finalizers: [LAUNCH_FINALIZER],
     },
-    spec: { ...spec, template: withRun(spec.template, name, run) },
+    spec: { ...spec, ...deadlineOf(spec, run), template: withRun(spec.template, name, run) },
   };
+}
+
+/** lock.atMostSeconds as the Job's own deadline: Kubernetes ends the run, also when no operator is left. */
+function deadlineOf(spec: Record<string, unknown>, { lock }: Run): object {
+  const { atMostSeconds } = lock ?? {};
+  if (atMostSeconds === undefined) return {};
+  const own = spec.activeDeadlineSeconds;
+  const seconds = typeof own === "number" ? Math.min(own, atMostSeconds) : atMostSeconds;
+  return { activeDeadlineSeconds: seconds };
 }
 
 function runEnv(run: Run): EnvVar[] {

@@ -1,5 +1,6 @@
 /** The ledger as JSON: versioned, and read with suspicion, since anybody may edit an annotation. */
 import { LEDGER_VERSION, type Ledger } from "./ledger.ts";
+import type { LockTerms } from "./lock-terms.ts";
 
 export type ParsedLedger =
   | { ok: true; ledger: Ledger }
@@ -35,8 +36,10 @@ export function parseLedger(text: string | undefined): ParsedLedger {
       };
 }
 
+/** As the lowest version that can say it, so that replicas of the release before can read it while they are replaced. */
 export function serializeLedger(ledger: Ledger): string {
-  return JSON.stringify(ledger);
+  const needed = ledger.runs.some((r) => r.waiting ?? r.keptUntil) ? LEDGER_VERSION : 1;
+  return JSON.stringify({ ...ledger, version: needed });
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -81,6 +84,39 @@ function isStop(value: unknown): boolean {
   return isRecord(value) && typeof value.reason === "string" && typeof value.message === "string";
 }
 
+/** Terms as a Job's annotation has them; undefined when they make no sense. */
+export function parseTerms(text: string | undefined): LockTerms | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? "");
+    return isTerms(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isTerms(value: unknown): value is LockTerms {
+  return (
+    isRecord(value) &&
+    ["leaseSeconds", "atLeastSeconds", "atMostSeconds"].every(
+      (f) => value[f] === undefined || Number.isFinite(value[f]),
+    ) &&
+    (value.onLost === undefined || value.onLost === "Suspend" || value.onLost === "Delete") &&
+    (value.mutexes === undefined ||
+      (Array.isArray(value.mutexes) && value.mutexes.every((m) => typeof m === "string")))
+  );
+}
+
+function isWaiting(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    typeof value.by === "string" &&
+    ["since", "until", "retryMs"].every((f) => Number.isFinite(value[f])) &&
+    (value.on === undefined ||
+      (isRecord(value.on) &&
+        ["mutex", "reason", "message"].every((f) => typeof (value.on as never)[f] === "string")))
+  );
+}
+
 function isRun(value: unknown): boolean {
   return (
     isRecord(value) &&
@@ -91,8 +127,11 @@ function isRun(value: unknown): boolean {
     ) &&
     (value.refusal === undefined || isRefusal(value.refusal)) &&
     (value.stop === undefined || isStop(value.stop)) &&
+    (value.lock === undefined || isTerms(value.lock)) &&
+    (value.waiting === undefined || isWaiting(value.waiting)) &&
+    (value.keptUntil === undefined || Number.isFinite(value.keptUntil)) &&
     Array.isArray(value.attempts) &&
-    value.attempts.length > 0 &&
+    (value.attempts.length === 0) === (value.waiting !== undefined) &&
     value.attempts.every(
       (a) =>
         isRecord(a) &&

@@ -3,14 +3,16 @@
  * only by compare-and-set, so every function here is pure: it takes a version and returns the next one.
  *
  * A run goes  claimed (no jobUID) -> started (jobUID known) -> ended (Job finished or gone) -> off the ledger.
+ * With mutexes it is claimed without an attempt, and gets its first one when all of them are held (ledger-locks.ts).
  * An attempt authorises exactly one POST of the run's Job. It is settled once that POST can no longer arrive; until all
  * are, an ended run stays, so that its Job does.
  */
+import type { LockTerms, Waiting } from "./lock-terms.ts";
 
 import type { Reason } from "../api/reasons.ts";
 
-/** Version of the JSON that carries it (ledger-json.ts). */
-export const LEDGER_VERSION = 1;
+/** Versions of the JSON that carries it (ledger-json.ts). The second has runs that wait for mutexes or keep their locks. */
+export const LEDGER_VERSION = 2;
 
 /** Oldest decisions fall off: the ledger must stay small, it is written on each tick. */
 export const MAX_DECISIONS = 10;
@@ -22,7 +24,7 @@ export const MAX_DECISIONS = 10;
 export const MAX_RUNS = 250;
 
 export interface Attempt {
-  /** 1, 2, …; never reused within a run. */
+  /** 1, 2, … */
   n: number;
   /** The process that may send this attempt's POST: `<replica>/<nonce>`. */
   by: string;
@@ -39,6 +41,11 @@ export interface Run {
   lockKey: string;
   lockValue: string;
   attempts: Attempt[];
+  /** How it is locked; absent when nothing of it differs from the defaults. */
+  lock?: LockTerms;
+  waiting?: Waiting;
+  /** When it got its locks, wall clock ms; kept with lock.atLeastSeconds only. */
+  lockedAt?: number;
   /** Why the tick was claimed; goes into the decision once its Job exists. */
   why: string;
   /** uid of the deleted namesake that this run was of. Kept only until its attempts are settled. */
@@ -49,6 +56,8 @@ export interface Run {
   ended?: boolean;
   /** Why the run is ended before its time. Set before its Job is deleted. */
   stop?: { reason: Reason; message: string };
+  /** It has ended, and lock.atLeastSeconds keeps its locks until then (wall clock, ms): until then it excludes others. */
+  keptUntil?: number;
   /** Set when the API server refused the last attempt; the next one waits until `retryAt` (wall clock, ms). */
   refusal?: { reason: string; message: string; retryAt: number; count: number };
 }
@@ -57,7 +66,7 @@ export interface Decision {
   /** Wall clock of the replica that decided, ms. */
   at: number;
   tick: number;
-  decision: "Launched" | "Missed" | "Finished";
+  decision: "Launched" | "Missed" | "Finished" | "Waiting";
   reason: string;
   message: string;
   replica: string;
@@ -92,7 +101,7 @@ export function newLedger(
   init: Pick<Ledger, "owner" | "schedule" | "anchor"> & Partial<Ledger>,
 ): Ledger {
   return {
-    version: LEDGER_VERSION,
+    version: 1,
     lastTick: 0,
     token: 0,
     runs: [],
@@ -126,6 +135,8 @@ export interface Claim {
   why: string;
   decisions: Decision[];
   missed: number;
+  /** How the run is locked; with mutexes (`waiting`) it gets no attempt before they are held. */
+  locks?: Pick<Run, "lock" | "waiting" | "lockedAt">;
 }
 
 /** THE COMMIT POINT: adds the run with its first attempt, moves lastTick, gives the next token. */
@@ -141,8 +152,9 @@ export function claim(ledger: Ledger, c: Claim): Ledger {
     token,
     lockKey: c.lockKey,
     lockValue: c.lockValue,
-    attempts: [{ n: 1, by: c.by, settled: false }],
+    attempts: c.locks?.waiting === undefined ? [{ n: 1, by: c.by, settled: false }] : [],
     why: c.why,
+    ...c.locks,
   };
   return {
     ...ledger,
@@ -231,61 +243,25 @@ export function recordRefusal(
   }));
 }
 
-/** How a run ended. */
-export interface Ending {
-  decision: Decision;
-  /** When its Job succeeded or failed, ms. */
-  success?: number;
-  failure?: number;
-  missed?: number;
-}
-
-/** The run is over: it leaves the ledger, at once or when its last attempt is settled. */
-export function endRun(ledger: Ledger, runId: string, ending: Ending): Ledger {
-  const run = findRun(ledger, runId);
-  const { success, failure } = ending;
-  const told: Ledger = {
-    ...ledger,
-    missed: ledger.missed + (ending.missed ?? 0),
-    decisions: appendDecisions(ledger.decisions, [ending.decision]),
-    ...(success === undefined
-      ? {}
-      : { lastSuccess: Math.max(success, ledger.lastSuccess ?? 0), consecutiveFailures: 0 }),
-    ...(failure === undefined
-      ? {}
-      : {
-          lastFailure: Math.max(failure, ledger.lastFailure ?? 0),
-          consecutiveFailures: (ledger.consecutiveFailures ?? 0) + 1,
-        }),
-  };
-  return run !== undefined && hasUnsettled(run)
-    ? replaceRun(told, { ...run, ended: true })
-    : closeRun(told, runId);
-}
-
-/** Takes the run off the ledger; only when all its attempts are settled. */
-export function closeRun(ledger: Ledger, runId: string): Ledger {
-  const run = findRun(ledger, runId);
-  if (run !== undefined && hasUnsettled(run)) {
-    throw new Error(`run ${runId} has an attempt whose POST may still arrive`);
-  }
-  return { ...ledger, runs: ledger.runs.filter((r) => r.runId !== runId) };
-}
-
-/** Claims, and runs that may have live pods: what excludes others, and what the status shows as active. */
+/** What excludes others, and what the status shows as active: claims, and runs that may have live pods. */
 export function activeRuns(ledger: Ledger): Run[] {
-  return ledger.runs.filter((r) => r.of === undefined && r.ended !== true);
+  return ledger.runs.filter((r) => r.of === undefined && !isOver(r));
 }
 
-function changeRun(ledger: Ledger, runId: string, change: (run: Run) => Run): Ledger {
+/** It excludes nothing any more: its pods are confirmed gone, and nothing keeps its locks. */
+export function isOver(run: Run): boolean {
+  return run.ended === true && run.keptUntil === undefined;
+}
+
+export function changeRun(ledger: Ledger, runId: string, change: (run: Run) => Run): Ledger {
   const run = findRun(ledger, runId);
   return run === undefined ? ledger : replaceRun(ledger, change(run));
 }
 
-function replaceRun(ledger: Ledger, run: Run): Ledger {
+export function replaceRun(ledger: Ledger, run: Run): Ledger {
   return { ...ledger, runs: ledger.runs.map((r) => (r.runId === run.runId ? run : r)) };
 }
 
-function appendDecisions(old: readonly Decision[], added: readonly Decision[]): Decision[] {
+export function appendDecisions(old: readonly Decision[], added: readonly Decision[]): Decision[] {
   return [...old, ...added].slice(-MAX_DECISIONS);
 }

@@ -21,7 +21,7 @@ export function buildStatus(o: StatusFacts): LockedCronJobStatus {
     activeCount: runs.length,
     ...(ledger === undefined ? {} : history(ledger)),
     ...(next[0] === undefined ? {} : { nextScheduleTime: next[0], nextScheduleTimes: next }),
-    ...lockOf(runs),
+    ...lockOf(runs, o.renewal),
     ...(o.schedule.ok ? resolved(owner, o.schedule.schedule) : {}),
     tzdata: o.tzdata ?? tzdataVersion,
   };
@@ -72,9 +72,23 @@ function history(ledger: Ledger): LockedCronJobStatus {
   };
 }
 
-function lockOf(runs: readonly Run[]): LockedCronJobStatus {
+function lockOf(
+  runs: readonly Run[],
+  renewal: { by: string; validUntil?: number } | undefined,
+): LockedCronJobStatus {
   const newest = runs.at(-1);
-  return newest === undefined ? {} : { lock: { key: newest.lockKey, holder: newest.runId } };
+  if (newest === undefined) return {};
+  const { lockKey, runId, lock } = newest;
+  const { validUntil, by } = renewal ?? {};
+  return {
+    lock: {
+      key: lockKey,
+      holder: runId,
+      ...(lock?.mutexes === undefined ? {} : { mutexes: lock.mutexes }),
+      ...(validUntil === undefined ? {} : { validUntil: rfc3339(validUntil) }),
+      ...(by === undefined ? {} : { renewedBy: by }),
+    },
+  };
 }
 
 function activeReference(

@@ -151,6 +151,21 @@ export function createObserver(log: Logger, metrics: Metrics, troubles: Troubles
     claimConflict: metrics.claimConflict,
     takeover: metrics.takeover,
     jobCreate: (outcome) => metrics.jobCreate({ outcome }),
+    mutexWait({ key, outcome, ms }) {
+      metrics.mutexWait({ outcome, seconds: ms / 1000 });
+      log.info(outcome === "taken" ? "mutexes taken" : "mutexes busy, tick given up", {
+        event: "MutexWait",
+        key,
+        outcome,
+        ms,
+      });
+    },
+    mutexBusy({ key, mutex }) {
+      metrics.mutexBusy();
+      log.info("a tick waits for a mutex", { event: "MutexBusy", key, mutex });
+    },
+    lockTakenOver: metrics.lockTakenOver,
+    lockHeld: ({ ms }) => metrics.lockHeld({ seconds: ms / 1000 }),
     lockRenewal: metrics.lockRenewal,
   };
 }

@@ -14,6 +14,11 @@ export interface Metrics {
   readonly claimConflict: () => void;
   readonly takeover: () => void;
   readonly jobCreate: (o: { outcome: string }) => void;
+  /** From the claim of a run with mutexes until it has them all, or gives up. */
+  readonly mutexWait: (o: { outcome: string; seconds: number }) => void;
+  readonly mutexBusy: () => void;
+  readonly lockTakenOver: () => void;
+  readonly lockHeld: (o: { seconds: number }) => void;
   readonly lockRenewal: (o: { outcome: string; count?: number }) => void;
   readonly runsActive: (n: number) => void;
   readonly lockedCronJobs: (n: number) => void;
@@ -79,6 +84,7 @@ const TICK_LATENCY = [0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 const NETWORK = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const HOLD = [0.01, 0.1, 1, 10, 60, 600, 3_600, 21_600, 86_400];
 const SHARES = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 2, 10, 100];
+const WAITS = [0.01, 0.05, 0.25, 1, 5, 15, 60, 300, 900, 3_600, 14_400];
 const RANKS = [0, 1, 2, 3, 5, 8];
 
 function define(registry: Registry) {
@@ -116,6 +122,15 @@ function define(registry: Registry) {
     conflicts: counter("claim_conflicts_total", "Claims lost to another writer of the ledger."),
     takeovers: counter("takeovers_total", "Claims of other replicas that this one carried on."),
     jobCreate: counter("job_create_total", "Attempts to create a Job, by outcome.", ["outcome"]),
+    mutexWait: histogram("mutex_wait_seconds", WAITS, "Waits for mutexes, by outcome.", [
+      "outcome",
+    ]),
+    mutexBusy: counter("mutex_busy_total", "Ticks that were kept waiting by a mutex."),
+    lockTakenOver: counter(
+      "lock_takeovers_total",
+      "Runs whose lock this replica keeps in place of one that is gone.",
+    ),
+    lockHeld: histogram("run_lock_hold_seconds", WAITS, "How long runs that ended were locked."),
     renewals: counter("lock_renewals_total", "Renewals of run locks, by outcome.", ["outcome"]),
     runs: gauge("runs_active", "Runs whose lock this replica keeps."),
     lockedCronJobs: gauge("lockedcronjobs", "LockedCronJobs that this replica knows."),
@@ -196,6 +211,11 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
     claimConflict: () => m.conflicts.inc(),
     takeover: () => m.takeovers.inc(),
     jobCreate: ({ outcome }) => m.jobCreate.inc({ outcome: label("outcome", outcome) }),
+    mutexWait: ({ outcome, seconds }) =>
+      m.mutexWait.observe({ outcome: label("outcome", outcome) }, seconds),
+    mutexBusy: () => m.mutexBusy.inc(),
+    lockTakenOver: () => m.lockTakenOver.inc(),
+    lockHeld: ({ seconds }) => m.lockHeld.observe(seconds),
     lockRenewal: ({ outcome, count }) =>
       m.renewals.inc({ outcome: label("outcome", outcome) }, count),
     runsActive: (n) => m.runs.set(n),

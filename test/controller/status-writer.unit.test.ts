@@ -39,6 +39,8 @@ function setUp(o: { owner?: LockedCronJob; ledger?: Ledger; fails?: () => Promis
   const steps: string[] = [];
   const writerOf = (replica: string, quorum?: boolean) =>
     createStatusWriter({
+      sharedMutexNamespaces: [],
+      validUntil: () => undefined,
       client: aClient({
         async patch(_: unknown, key: unknown, { body }: { body: object }, options: unknown) {
           const { metadata, status } = body as Pick<LockedCronJob, "metadata"> & {

@@ -15,7 +15,15 @@ const RUN = { tick: 1_000, runId: "run", jobName: "report-0", lockKey: "k", lock
 
 function started(by: string): Ledger {
   const ledger = newLedger({ owner: "uid", schedule: "[]", anchor: 0 });
-  const claimed = claim(ledger, { ...RUN, by: `${by}/1`, why: "Due", decisions: [], missed: 0 });
+  const locks = { lock: { leaseSeconds: LEASE_MS / 1000 } };
+  const claimed = claim(ledger, {
+    ...RUN,
+    locks,
+    by: `${by}/1`,
+    why: "Due",
+    decisions: [],
+    missed: 0,
+  });
   const entry = { at: 0, tick: RUN.tick, reason: "Due", message: "", replica: by };
   return recordStarted(claimed, RUN.runId, "job-uid", 1, { ...entry, decision: "Launched" });
 }
@@ -34,10 +42,7 @@ function watchdogOf(replica: string, time: ManualTime, launchedBy: string) {
       write: async () => record,
       letGo: async () => undefined,
     },
-    owners: {
-      cached: () => ({ spec: { lock: { leaseSeconds: LEASE_MS / 1000 } } }) as never,
-      read: async () => undefined,
-    },
+    owners: { cached: () => undefined, read: async () => undefined },
     locks: {
       tryAcquire: async () => ({ outcome: "held", isValid: () => false }),
       async extendMany(entries) {
@@ -51,7 +56,9 @@ function watchdogOf(replica: string, time: ManualTime, launchedBy: string) {
     },
     members: { live: () => REPLICAS },
     events: { event: () => undefined },
-    observe: { lockRenewal: () => undefined },
+    observe: { lockRenewal: () => undefined, lockTakenOver: () => undefined },
+    lockPrefix: "lockedcron:c1",
+    onLost: () => undefined,
     clock: time.clock,
     timers: time.timers,
     replica,
@@ -73,13 +80,13 @@ it("the first in line renews at once, and each third of the lease", async () => 
   expect(await renewalsOf(first, second, 11_000)).toEqual([0, 5_000, 10_000]);
 });
 
-it("so does the replica that launched: its election's lease is short, and the first in line may just have died", async () => {
-  expect(await renewalsOf(third, third, 11_000)).toEqual([0, 5_000, 10_000]);
+it("so does the replica that launched, once: its election's lease is short, and the first in line may just have died", async () => {
+  expect(await renewalsOf(third, third, 16_000)).toEqual([0, 5_000, 15_000]);
 });
 
-it("the others give a head start, and then see to it that no more than half of the lease is used up", async () => {
+it("the others give a head start, and then see to it that no more than a half, or two thirds, of the lease is used up", async () => {
   expect(await renewalsOf(second, first, 10_000)).toEqual([1_000, 9_000]);
-  expect(await renewalsOf(third, first, 11_000)).toEqual([2_000, 10_000]);
+  expect(await renewalsOf(third, first, 13_000)).toEqual([2_000, 12_000]);
 });
 
 it("counts as held what it renews as the first in line", async () => {

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { closeRun, endRun } from "../../src/domain/ledger-end.ts";
 import {
   activeRuns,
   addAttempt,
   claim,
-  closeRun,
-  endRun,
   findRun,
   hasUnsettled,
   MAX_DECISIONS,

@@ -5,6 +5,7 @@
 import { object, type Field, type Fields } from "./object.ts";
 import type { OpenApiDocument, ValidationRule } from "./openapi.ts";
 import { structuralSchema } from "./openapi.ts";
+import { lockField } from "./lock-fields.ts";
 import { jobTemplateSchema, REPLACEMENTS } from "./job-template.ts";
 import { scheduleFields } from "./schedule-fields.ts";
 import { policyFields } from "./policy-fields.ts";
@@ -52,29 +53,7 @@ export function specFields(document: OpenApiDocument): Fields {
       minimum: 0,
       default: 1,
     },
-    lock: object(
-      "How a run is locked among the replicas of the operator.",
-      {
-        leaseSeconds: {
-          description:
-            "Lease of the lock that a run holds, in seconds. It is renewed every third of it while the run's pods live.",
-          type: "integer",
-          format: "int32",
-          minimum: 5,
-          maximum: 3600,
-          default: 30,
-        },
-        // No default in the schema: it would be stored in every object as if the user had asked for it.
-        onQuorumLoss: {
-          description:
-            "What happens to a tick when no majority of the lock's Redis nodes answers. Proceed (if absent): it runs, " +
-            "still at most once, by the claim in the cluster alone. Wait: it waits for a majority.",
-          type: "string",
-          enum: ["Proceed", "Wait"],
-        },
-      },
-      { default: {} },
-    ),
+    lock: lockField(),
   };
 }
 
@@ -131,9 +110,17 @@ export function statusFields(document: OpenApiDocument): Fields {
     },
     tzdata: text("Release of the tz database that the next ticks were found with."),
     token: count("The newest fencing token: it grows with each run.", "int64"),
-    lock: object("The lock of the run that is active.", {
+    lock: object("The lock of the newest run that is active.", {
       key: text("Its key in Redis."),
       holder: text("The run that holds it."),
+      mutexes: {
+        description: "The mutexes that the run holds or waits for, as namespace/name.",
+        type: "array",
+        items: { type: "string" },
+        "x-kubernetes-list-type": "atomic",
+      },
+      validUntil: time("How long it stays locked if nobody renews it any more."),
+      renewedBy: text("The replica that renews it."),
     }),
     decisions: {
       description: "The latest decisions, newest last.",

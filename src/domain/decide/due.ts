@@ -121,7 +121,8 @@ function whileActive(look: Look): Decision | undefined {
   // What is being created can be neither waited for by event nor replaced yet.
   const starting = active.find((run) => run.jobUID === undefined);
   if (starting !== undefined) {
-    const message = `tick ${iso(due.latest)} waits: Job ${starting.jobName} is being created`;
+    const what = starting.waiting === undefined ? "is being created" : "waits for a mutex";
+    const message = `tick ${iso(due.latest)} waits: Job ${starting.jobName} ${what}`;
     return nothing(Reason.LaunchInProgress, message);
   }
   return policy === "Replace" ? replace(look, active) : waitsFor(first, due, policy, s.rank);
@@ -143,7 +144,7 @@ function skip({ s, schedule, due, wait }: Look, active: Run): Decision {
 /** The runs that are active are ended first; the tick runs when their pods are gone. */
 function replace({ s, schedule, due, wait }: Look, active: readonly Run[]): Decision {
   const job = active
-    .filter((run) => run.stop === undefined)
+    .filter((run) => run.stop === undefined && run.ended !== true)
     .map((run) => s.jobs.find((j) => j.uid === run.jobUID))
     .find((j) => j !== undefined);
   if (job === undefined) {
@@ -196,6 +197,7 @@ function launchNext({ s, owner, schedule, due, wait }: Look): Decision {
     wait(standByUntil);
     return nothing(Reason.StandBy, `rank ${s.rank}: stands by for tick ${iso(tick)}`);
   }
+  if (s.mutexes?.ok === false) return mutexRefused(s, owner, s.mutexes);
   const late = s.now - dueAt > LATE_MS;
   return {
     do: "launch",
@@ -204,6 +206,17 @@ function launchNext({ s, owner, schedule, due, wait }: Look): Decision {
     reason: late ? Reason.CaughtUp : Reason.Due,
     message: late ? `tick ${iso(tick)} was missed and is caught up` : `tick ${iso(tick)} is due`,
   };
+}
+
+/** Nothing is launched without what spec.lock.mutexes asks for; the tick waits until it is mended. */
+function mutexRefused(
+  s: Snapshot,
+  owner: LockedCronJob,
+  { reason, message }: { reason: "MutexNotAllowed"; message: string },
+): Decision {
+  const once = `mutexes of generation ${owner.metadata.generation ?? 0}`;
+  const event = { reason: EventReason[reason], type: "Warning" as const, message, once };
+  return { ...nothing(reason, message), ...(s.rank > 0 ? {} : { event }) };
 }
 
 function miss(

@@ -5,10 +5,10 @@
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import { decideDue } from "./due.ts";
-import { decideRun, decideStrays, isClockWrong, isGone } from "./runs.ts";
+import { decideRun, decideStrays, isClockWrong } from "./runs.ts";
 import type { Ledger } from "../ledger.ts";
 import { specText } from "../schedule/index.ts";
-import { nothing, type Decision, type Snapshot, type Wait } from "./types.ts";
+import { isGone, nothing, type Decision, type Snapshot, type Wait } from "./types.ts";
 
 export { MAX_COUNTED } from "./due.ts";
 export { isClockWrong, MAX_CLOCK_SKEW_MS } from "./runs.ts";

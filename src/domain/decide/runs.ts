@@ -1,7 +1,8 @@
 import { Reason } from "../../api/reasons.ts";
 import type { JobView } from "../job.ts";
+import { decideWaiting } from "./waiting.ts";
 import type { Attempt, Run } from "../ledger.ts";
-import type { AttemptFate, Decision, Snapshot, Wait } from "./types.ts";
+import { isGone, type AttemptFate, type Decision, type Snapshot, type Wait } from "./types.ts";
 
 /** How often to look at a fact that no watch announces, ms. */
 const POLL_MS = 5_000;
@@ -19,6 +20,7 @@ const STRAY_AFTER_MS = 2_000;
  *     |  abandon           then drop the finalizer
  */
 export function decideRun(s: Snapshot, run: Run, wait: Wait): Decision | undefined {
+  if (run.waiting !== undefined) return decideWaiting(s, run, run.waiting, wait);
   const job = s.jobs.find((j) => j.name === run.jobName && j.runId === run.runId);
   if (run.jobUID !== undefined) return decideStarted(s, run, run.jobUID, job, wait);
   return job === undefined ? decideJobless(s, run, wait) : decideObserved(s, run, job, wait);
@@ -170,6 +172,10 @@ function decideStarted(
     const step = stopped(s, run, run.stop, own);
     if (step !== undefined) return step;
   }
+  if (run.keptUntil !== undefined && (open.length > 0 || own?.hasLaunchFinalizer !== true)) {
+    if (open.length > 0) wait(s.now + POLL_MS);
+    return decideKept(s, run, run.keptUntil, wait);
+  }
   // ORDER: the finalizer goes only after every attempt is settled in the ledger. Until then a late POST must meet the Job.
   if (open.length > 0) {
     wait(s.now + POLL_MS);
@@ -210,6 +216,21 @@ function stopped(
 ): Decision | undefined {
   if (job.deleting || job.outcome !== undefined || s.rank > 0) return undefined;
   return { do: "stop", run, job, reason, message };
+}
+
+/** It has ended, and lock.atLeastSeconds keep its locks: any replica lets them go, those that rank later a little later. */
+function decideKept(s: Snapshot, run: Run, until: number, wait: Wait): Decision | undefined {
+  const at = until + s.rank * FINISH_HEAD_START_MS;
+  if (s.now < at) {
+    wait(at);
+    return undefined;
+  }
+  return {
+    do: "letLockGo",
+    run,
+    reason: Reason.AtLeastKept,
+    message: `lock.atLeastSeconds of ${run.jobName} are over`,
+  };
 }
 
 function lookForJob(s: Snapshot, run: Run): Decision {
@@ -261,10 +282,6 @@ export const MAX_CLOCK_SKEW_MS = 30_000;
 
 export function isClockWrong(s: Pick<Snapshot, "clockSkewMs">): boolean {
   return Math.abs(s.clockSkewMs) > MAX_CLOCK_SKEW_MS;
-}
-
-export function isGone(s: Snapshot): boolean {
-  return s.owner === undefined || s.owner.metadata.deletionTimestamp !== undefined;
 }
 
 /** The last instant at which the tick may still start; Infinity without startingDeadlineSeconds. */

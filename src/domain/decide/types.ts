@@ -2,6 +2,7 @@ import type { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import type { JobView } from "../job.ts";
 import type { Attempt, Ledger, Run } from "../ledger.ts";
+import type { Mutexes } from "../lock-terms.ts";
 import type { ParseScheduleResult } from "../schedule/index.ts";
 
 /**
@@ -42,6 +43,10 @@ export interface Snapshot {
    * when the one that did is dead, else when that one has had time enough.
    */
   oursAt(run: Run): number;
+  /** The mutexes that the LockedCronJob names, or what is wrong with them; absent: none. */
+  mutexes?: Mutexes;
+  /** What keeps this waiting run from its mutexes by what the caches know; undefined when they may be free. */
+  busyOn?(run: Run): { mutex: string } | undefined;
 }
 
 /** One step. The controller carries it out, then decides again on what it finds. */
@@ -57,6 +62,8 @@ export type Action =
   | { do: "miss"; tick: number; count: number }
   | { do: "send"; run: Run; n: number }
   | { do: "takeOver"; run: Run }
+  /** Take all mutexes of a waiting run, then grant and send its first attempt; or say what it waits for, or give up. */
+  | { do: "lockMutexes"; run: Run }
   | { do: "recordStarted"; run: Run; jobUID: string; n: number }
   | { do: "settle"; run: Run; ns: number[] }
   | { do: "dropFinalizer"; job: JobView; stray: boolean }
@@ -65,6 +72,8 @@ export type Action =
   | { do: "lookForJob"; run: Run }
   /** Carried out only on live evidence that no pod of the Job is alive. */
   | { do: "finish"; run: Run; job: JobView }
+  /** lock.atLeastSeconds are over. */
+  | { do: "letLockGo"; run: Run }
   | { do: "close"; run: Run }
   | { do: "abandon"; run: Run; missed: boolean }
   | { do: "prune"; jobs: JobView[] };
@@ -84,4 +93,8 @@ export type Wait = (at: number) => void;
 
 export function nothing(reason: Reason, message: string): Decision {
   return { do: "nothing", reason, message };
+}
+
+export function isGone(s: Snapshot): boolean {
+  return s.owner === undefined || s.owner.metadata.deletionTimestamp !== undefined;
 }

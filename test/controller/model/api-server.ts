@@ -14,6 +14,7 @@ import type { Job, Lease, LockedCronJob, ObjectMeta } from "../../../src/api/typ
 import { at, HOUR } from "../../builders/objects.ts";
 import { ledgerOf } from "./describe.ts";
 import { once } from "./memo.ts";
+import { brokenByRival, podsNamed, rivalLedger } from "./rival.ts";
 import type { Answer, Failure, Request, WatchEvent, World } from "./types.ts";
 
 type Served = { world: World; answer: Answer };
@@ -35,14 +36,18 @@ export function serve(world: World, request: Request): Served {
     case "get":
       if (request.of === "owner") return found(world, world.owner);
       if (request.of === "lease") return found(world, world.lease);
+      if (request.of === "fence") return found(world, world.fence);
+      if (request.of === "rival") return found(world, rivalLedger(world));
       return found(world, jobNamed(world, request.name));
     case "list":
       return { world, answer: { ok: listed(world, request) } };
     case "create":
+      if (request.of === "fence") return writeFence(world, request.body, "create");
       return request.of === "lease"
         ? createLease(world, request.body)
         : createJob(world, request.body);
     case "update":
+      if (request.of === "fence") return writeFence(world, request.body, "update");
       return updateLease(world, request.body);
     case "unhold": {
       const job = jobNamed(world, request.name);
@@ -63,6 +68,7 @@ export function serve(world: World, request: Request): Served {
 }
 
 function listed(world: World, request: Extract<Request, { verb: "list" }>): object {
+  if (request.of === "podsNamed") return { items: podsNamed(world, request.jobName) };
   if (request.of === "pods") {
     return { items: world.pods.filter((p) => p.jobUid === request.jobUid) };
   }
@@ -73,7 +79,7 @@ export function jobNamed(world: World, name: string): Job | undefined {
   return world.jobs.find((j) => j.metadata.name === name);
 }
 
-function tell(world: World, event: WatchEvent): World {
+export function tell(world: World, event: WatchEvent): World {
   if (!world.everyVersion) return world;
   return {
     ...world,
@@ -116,6 +122,35 @@ function updateLease(world: World, body: Lease): Served {
     creationTimestamp,
     ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
   }));
+}
+
+/** As updateLease, without deletion, which fences do not meet here. */
+export function writeFence(world: World, body: Lease, verb: "create" | "update"): Served {
+  const { fence } = world;
+  if (verb === "create" && fence !== undefined) return failed(world, "AlreadyExists");
+  const { uid, resourceVersion } = body.metadata as Partial<ObjectMeta>;
+  if (verb === "update") {
+    if (fence === undefined) return failed(world, "NotFound");
+    if (uid !== fence.metadata.uid) return failed(world, "Conflict");
+    if (resourceVersion !== undefined && resourceVersion !== fence.metadata.resourceVersion) {
+      return failed(world, "Conflict");
+    }
+  }
+  const fenceWrites = world.fenceWrites + 1;
+  const next = once(body, `fence ${verb} ${fenceWrites}`, () => {
+    const { renewTime: _, ...spec } = body.spec ?? {};
+    const metadata = { ...body.metadata, uid: "fence", resourceVersion: String(fenceWrites) };
+    return { ...body, spec, metadata };
+  });
+  const back = (next.spec?.leaseTransitions ?? 0) < (fence?.spec?.leaseTransitions ?? 0);
+  const judged = back ? { ...world, broken: "the token of a mutex went back" } : world;
+  return {
+    world: tell(
+      { ...judged, fenceWrites, fence: next },
+      { of: "fence", gone: false, object: next },
+    ),
+    answer: ok(next),
+  };
 }
 
 /** Puts the object there; one that is being deleted and that nothing holds any more goes. */
@@ -182,7 +217,7 @@ function brokenBy(world: World, made: World["created"][number]): string | undefi
   if (world.forbid && world.pods.some((p) => p.ownerUid === made.ownerUid)) {
     return "two runs are active at once though the policy is Forbid";
   }
-  return undefined;
+  return brokenByRival(world, made.token);
 }
 
 export function setJob(

@@ -7,6 +7,7 @@ import { deleteJob, deleteLease, setJob, setOwner } from "./api-server.ts";
 import { ledgerOf } from "./describe.ts";
 import { once } from "./memo.ts";
 import { blame, may, type Move } from "./move.ts";
+import { rivalMoves } from "./rival-moves.ts";
 import type { Scenario, World } from "./types.ts";
 
 export function clusterMoves(world: World, scenario: Scenario): Move[] {
@@ -16,6 +17,7 @@ export function clusterMoves(world: World, scenario: Scenario): Move[] {
     ...garbageMoves(world),
     ...peopleMoves(world, scenario),
     ...statusMoves(world, scenario),
+    ...rivalMoves(world, scenario),
   ];
 }
 

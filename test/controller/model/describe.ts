@@ -20,14 +20,16 @@ export function describe(process: Process, request: Request): string {
     case "elect":
       return `${who} elects`;
     case "get":
-      return `${who} reads the ${request.of === "lease" ? "ledger" : request.of}`;
+      return `${who} reads the ${SAID[request.of] ?? request.of}`;
     case "list":
       return `${who} lists ${request.of}`;
     case "create":
+      if (request.of === "fence") return `${who} makes the fence: ${holderIn(request.body)}`;
       return request.of === "lease"
         ? `${who} makes the ledger`
         : `${who} POSTs the Job (attempt ${request.body.metadata.annotations?.[ATTEMPT_ANNOTATION]})`;
     case "update": {
+      if (request.of === "fence") return `${who} writes the fence: ${holderIn(request.body)}`;
       const known = (process.busy?.start ?? process).known.lease;
       return `${who} writes the ledger: ${changes(ledgerOf(known), ledgerOf(request.body))}`;
     }
@@ -36,6 +38,13 @@ export function describe(process: Process, request: Request): string {
     case "delete":
       return `${who} deletes ${request.uid}`;
   }
+}
+
+const SAID: Partial<Record<string, string>> = { lease: "ledger", rival: "rival's ledger" };
+
+function holderIn({ spec }: Lease): string {
+  const holder = spec?.holderIdentity ?? "";
+  return holder === "" ? "free" : `${holder}, ${spec?.leaseTransitions}`;
 }
 
 function changes(from: Ledger | undefined, to: Ledger | undefined): string {

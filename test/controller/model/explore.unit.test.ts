@@ -4,11 +4,13 @@
  */
 import { describe, expect, it } from "vitest";
 import { explore, type Report } from "./explore.ts";
-import { scenarios, wide } from "./scenarios.ts";
+import { scenarios, wide, wideMutex } from "./scenarios.ts";
 import type { Scenario } from "./types.ts";
 
 const chosen: Record<string, Scenario> =
-  process.env.LOCKEDCRON_MODEL === "wide" ? { ...scenarios, ...wide } : scenarios;
+  process.env.LOCKEDCRON_MODEL === "wide"
+    ? { ...scenarios, ...wide, mutexWide: wideMutex.mutex }
+    : scenarios;
 
 describe("within all interleavings no tick runs twice, none is lost, no finalizer stays", () => {
   it.each(Object.entries(chosen))(

@@ -62,7 +62,14 @@ export function createIdentities(twins?: readonly [string, string]): Identities 
         world.missed,
         ...FAULTS.map((f) => world.faults[f]),
       ],
-      single: [maybe(world.owner), maybe(world.lease), of(world.dead), of(world.past)],
+      single: [
+        maybe(world.owner),
+        maybe(world.lease),
+        maybe(world.fence),
+        maybe(world.rival),
+        of(world.dead),
+        of(world.past),
+      ],
       sets: [each(world.jobs), each(world.pods), each(world.created), each(world.flights)],
       perProcess: world.processes.map((p, i) => [of(p), ...each(world.watches[i] ?? [])]),
     };

@@ -2,8 +2,10 @@
 import { LAUNCH_FINALIZER } from "../../../src/api/names.ts";
 import type { ObjectMeta } from "../../../src/api/types.ts";
 import { hasUnsettled, type Run } from "../../../src/domain/ledger.ts";
+import { holderOf } from "../../../src/domain/lock-terms.ts";
 import { HOUR, NOON } from "../../builders/objects.ts";
 import { ledgerOf } from "./describe.ts";
+import { KEY } from "./session.ts";
 import type { World } from "./types.ts";
 
 /**
@@ -28,8 +30,12 @@ export function isDecided(world: World): boolean {
 export function isClean(world: World): boolean {
   const holds = ({ finalizers = [] }: ObjectMeta): boolean => finalizers.includes(LAUNCH_FINALIZER);
   if (world.jobs.some((j) => holds(j.metadata))) return false;
-  if (world.lease === undefined) return true;
   const runs = ledgerOf(world.lease)?.runs ?? [];
+  const holder = world.fence?.spec?.holderIdentity ?? "";
+  if (holder.startsWith(KEY) && !runs.some((r) => holderOf(KEY, r.lockValue) === holder)) {
+    return false;
+  }
+  if (world.lease === undefined) return true;
   if (!runs.every((run) => waits(run, world.now))) return false;
   if (!holds(world.lease.metadata) || runs.some(hasUnsettled)) return true;
   // A ledger that was deleted serves on until its last run has ended.

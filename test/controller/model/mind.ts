@@ -5,15 +5,30 @@
  */
 import type { Identities } from "./identity.ts";
 import { learn, play, type Standing } from "./session.ts";
-import type { Answer, Process, Request, Start, Tamper, WatchEvent, World } from "./types.ts";
+import type {
+  Answer,
+  Process,
+  Program,
+  Request,
+  Start,
+  Tamper,
+  WatchEvent,
+  World,
+} from "./types.ts";
 
 export interface Mind {
   /** The request that the process waits for, or would begin its next step with; undefined when it has nothing to do. */
-  request(process: Process, world: World): Promise<Request | undefined>;
+  request(process: Process, world: World, program?: Program): Promise<Request | undefined>;
   /** The process after its request was answered. */
-  answered(process: Process, world: World, answer: Answer): Promise<Process>;
+  answered(process: Process, world: World, answer: Answer, program?: Program): Promise<Process>;
   /** The process whose request was answered, before the answer has reached it. */
-  waiting(process: Process, world: World, request: Request, answer: Answer): Process;
+  waiting(
+    process: Process,
+    world: World,
+    request: Request,
+    answer: Answer,
+    program?: Program,
+  ): Process;
   /** The process after its watch has told it something; the same object when that was no news. */
   told(process: Process, event: WatchEvent): Promise<Process>;
   /** How many situations were put to the code. */
@@ -25,8 +40,9 @@ export function createMind(ids: Identities, tamper: Tamper): Mind {
   const processes = new Map<string, Process>();
   let situations = 0;
 
-  const startOf = (process: Process, world: World): Start =>
+  const startOf = (process: Process, world: World, program?: Program): Start =>
     process.busy?.start ?? {
+      ...(program === undefined ? {} : { program }),
       known: process.known,
       notes: process.notes,
       now: world.now,
@@ -42,20 +58,20 @@ export function createMind(ids: Identities, tamper: Tamper): Mind {
   }
 
   return {
-    async request(process, world) {
+    async request(process, world, program) {
       if (process.busy !== undefined) return process.busy.request;
-      const key = `${ids.of(process)} ${world.now} ${world.past.join()}`;
+      const key = `${ids.of(process)} ${world.now} ${world.past.join()} ${program}`;
       if (requests.has(key)) return requests.get(key);
       situations++;
-      const standing = await play(process.name, startOf(process, world), [], tamper);
+      const standing = await play(process.name, startOf(process, world, program), [], tamper);
       const request = "request" in standing ? standing.request : undefined;
       requests.set(key, request);
       return request;
     },
 
-    async answered(process, world, answer) {
-      const start = startOf(process, world);
-      const key = `${ids.of(process)} ${ids.of(answer)} ${world.now} ${world.past.join()}`;
+    async answered(process, world, answer, program) {
+      const start = startOf(process, world, program);
+      const key = `${ids.of(process)} ${ids.of(answer)} ${world.now} ${world.past.join()} ${program}`;
       let next = processes.get(key);
       if (next === undefined) {
         situations++;
@@ -66,10 +82,10 @@ export function createMind(ids: Identities, tamper: Tamper): Mind {
       return next;
     },
 
-    waiting(process, world, request, answer) {
+    waiting(process, world, request, answer, program) {
       const { known, notes } = process;
       const items = process.busy?.items ?? [];
-      const busy = { start: startOf(process, world), items, request, answer };
+      const busy = { start: startOf(process, world, program), items, request, answer };
       return { name: process.name, dead: false, known, notes, busy };
     },
 

@@ -12,6 +12,7 @@ import type {
   Fault,
   Flight,
   Process,
+  Program,
   Request,
   Scenario,
   Tamper,
@@ -76,8 +77,17 @@ async function nextSteps(world: World, rules: Rules, i: number): Promise<Move[]>
     const next = place(world, i, await rules.mind.answered(process, world, answer));
     return [{ label: `${process.name} has its answer`, by: i, fault: false, next }];
   }
-  const request = await rules.mind.request(process, world);
-  return request === undefined ? [] : stepMoves(world, rules, i, request);
+  const moves: Move[] = [];
+  const programs: (Program | undefined)[] =
+    process.busy === undefined && (process.known.fence?.spec?.holderIdentity ?? "") !== ""
+      ? [undefined, "sweep"]
+      : [undefined];
+  for (const program of programs) {
+    const request = await rules.mind.request(process, world, program);
+    if (request !== undefined)
+      moves.push(...(await stepMoves(world, rules, i, request, "", program)));
+  }
+  return moves;
 }
 
 /**
@@ -92,15 +102,16 @@ async function stepMoves(
   i: number,
   request: Request,
   before = "",
+  program?: Program,
 ): Promise<Move[]> {
   const { scenario, mind } = rules;
   const process = world.processes[i] as Process;
   const label = before + describe(process, request);
   const after = async (to: World, answer: Answer): Promise<World> => {
     if (scenario.slowAnswers === true) {
-      return place(to, i, mind.waiting(process, world, request, answer));
+      return place(to, i, mind.waiting(process, world, request, answer, program));
     }
-    return place(to, i, await mind.answered(process, world, answer));
+    return place(to, i, await mind.answered(process, world, answer, program));
   };
   const list: Move[] = [];
   const add = async (said: string, to: World, answer: Answer, fault?: Fault): Promise<void> => {
@@ -128,7 +139,8 @@ async function stepMoves(
     return list;
   }
   const { answer, world: served } = serve(world, request);
-  if (request.verb === "update" && "failed" in answer) await goOn(`: ${answer.failed}`, answer);
+  if (request.verb === "update" && request.of === "lease" && "failed" in answer)
+    await goOn(`: ${answer.failed}`, answer);
   else await add("failed" in answer ? `: ${answer.failed}` : "", served, answer);
   if (may(world, scenario, "lost")) {
     const flying = isWrite(request) ? fly(world, process.name, request) : world;
@@ -151,7 +163,7 @@ async function watchMoves(world: World, { mind, scenario }: Rules, i: number): P
   if (process.busy !== undefined && scenario.busyWatches !== true) return [];
   const queue = world.everyVersion ? (world.watches[i] ?? []) : newsFor(process, world);
   const list: Move[] = [];
-  for (const kind of ["lease", "job", "owner"] as const) {
+  for (const kind of ["lease", "fence", "job", "owner"] as const) {
     const event = queue.find((e) => e.of === kind);
     if (event === undefined) continue;
     const next = await mind.told(process, event);
@@ -174,6 +186,11 @@ function newsFor({ known }: Process, world: World): WatchEvent[] {
   if (known.lease !== lease) {
     if (lease !== undefined) news.push(event("lease", lease, false));
     else if (known.lease) news.push(event("lease", known.lease, true));
+  }
+  const { fence } = world;
+  if (known.fence !== fence) {
+    if (fence !== undefined) news.push(event("fence", fence, false));
+    else if (known.fence) news.push(event("fence", known.fence, true));
   }
   for (const job of jobs) {
     const labelled = job.metadata.labels?.[NAME_LABEL] !== undefined;
@@ -266,6 +283,7 @@ function restart(world: World, { scenario }: Rules, i: number): Move[] {
   const known = {
     owner: world.owner,
     lease: world.lease,
+    ...(world.fence === undefined ? {} : { fence: world.fence }),
     jobs: world.jobs.filter((j) => j.metadata.labels?.[NAME_LABEL] !== undefined),
   };
   const born = { name: `${replica}/${Number(nonce) + 1}`, dead: false, known, notes: [] };
@@ -309,6 +327,11 @@ function fly(world: World, by: string, request: Request): World {
 export function withoutLameFlights(world: World): World {
   if (world.flights.length === 0) return world;
   const flights = world.flights.filter(({ request }) => {
+    if (request.verb === "update" && request.of === "fence") {
+      const { uid, resourceVersion } = request.body.metadata;
+      const { metadata } = world.fence ?? {};
+      return uid === metadata?.uid && resourceVersion === metadata?.resourceVersion;
+    }
     if (request.verb === "update") {
       const { resourceVersion } = request.body.metadata as { resourceVersion?: string };
       return (

@@ -72,6 +72,45 @@ export const refusalSettlesAll: Tamper = onLedger((ledger) =>
   ),
 );
 
+/** A fence is written over whatever is there. */
+export const fenceWithoutCas: Tamper = {
+  request(request) {
+    if (request.verb !== "update" || request.of !== "fence") return request;
+    const { resourceVersion: _, ...metadata } = request.body.metadata;
+    return { ...request, body: { ...request.body, metadata: metadata as ObjectMeta } };
+  },
+};
+
+/** Whoever holds a mutex counts as over. */
+export const everyHolderOver: Tamper = { holderOver: () => true };
+
+/** A holder that no ledger knows counts as over, whatever pods of it live. */
+export const podsOfHolderIgnored: Tamper = {
+  request(request) {
+    if (request.verb !== "list" || request.of !== "podsNamed") return request;
+    return { ...request, jobName: "nobody" };
+  },
+};
+
+/** A run is claimed with an attempt, before it holds its mutexes. */
+export const attemptBeforeMutexes: Tamper = onLedger((ledger) =>
+  eachRun(ledger, ({ waiting, ...run }) =>
+    waiting === undefined ? run : { ...run, attempts: [{ n: 1, by: waiting.by, settled: false }] },
+  ),
+);
+
+/** Nobody is ever found to be over. */
+export const noHolderOver: Tamper = { holderOver: () => false };
+
+/** The token of a mutex begins anew with each holder. */
+export const fenceTokenForgotten: Tamper = {
+  request(request) {
+    if (request.verb !== "update" || request.of !== "fence") return request;
+    const spec = { ...request.body.spec, leaseTransitions: 1 };
+    return { ...request, body: { ...request.body, spec } };
+  },
+};
+
 // The rest is no safeguard against a second Job, but shows that everything else that is checked can fail.
 
 /** The tick counts as decided, but nobody is to launch it. */
@@ -105,7 +144,7 @@ export const nothingSettled: Tamper = {
 function onLedger(change: (ledger: Ledger) => Ledger): Tamper {
   return {
     request(request: Request): Request {
-      if (request.verb !== "update") return request;
+      if (request.verb !== "update" || request.of !== "lease") return request;
       const ledger = ledgerOf(request.body);
       if (ledger === undefined) return request;
       return { ...request, body: withLedger(request.body, change(ledger)) };

@@ -1,6 +1,7 @@
 /** Each safeguard is needed: without it the model finds a violation. And each check can fail. */
 import { describe, expect, it } from "vitest";
 import { explore } from "./explore.ts";
+import { TOGETHER } from "./rival.ts";
 import * as safeguards from "./safeguards.ts";
 import { scenarios } from "./scenarios.ts";
 import type { Scenario, Tamper } from "./types.ts";
@@ -36,12 +37,46 @@ describe("a tick runs twice without", () => {
   );
 });
 
+describe("runs that share a mutex meet, or get a token that is too low, without", () => {
+  const LOW = "the token of a mutex did not grow";
+  it.each<[safeguard: string, scenario: Scenario, tamper: Tamper, says: string]>([
+    [
+      "asking whether its holder is over",
+      scenarios.mutexAlone,
+      safeguards.everyHolderOver,
+      TOGETHER,
+    ],
+    [
+      "asking for its holder's pods",
+      scenarios.mutexKilledAlone,
+      safeguards.podsOfHolderIgnored,
+      TOGETHER,
+    ],
+    ["compare-and-set on the fence", scenarios.mutexAlone, safeguards.fenceWithoutCas, LOW],
+    ["fences before the first attempt", scenarios.mutexAlone, safeguards.attemptBeforeMutexes, LOW],
+    ["a token that the fence keeps", scenarios.mutexAlone, safeguards.fenceTokenForgotten, LOW],
+  ])(
+    "%s",
+    async (name, scenario, tamper, says) => {
+      const violation = await violationOf(name, scenario, tamper);
+      expect(violation?.what).toBe(says);
+    },
+    120_000,
+  );
+});
+
 describe("it is noticed when", () => {
   it.each<[what: string, scenario: Scenario, tamper: Tamper, says: string]>([
     [
       "a claimed tick is launched by nobody",
       scenarios.launch,
       safeguards.claimWithoutRun,
+      "one process alone never decides the tick",
+    ],
+    [
+      "a mutex is never freed for a run that died",
+      scenarios.mutexAlone,
+      safeguards.noHolderOver,
       "one process alone never decides the tick",
     ],
     [

@@ -37,6 +37,9 @@ const twoAttempts: Scenario = { ...oneTick, maxAttempts: 2 };
 const oneAttempt: Scenario = { ...oneTick, maxAttempts: 1, elections: ["won"] };
 const alone: Scenario = { ...twoAttempts, processes: ONE };
 
+/** It waits for five minutes. */
+const MUTEX: Partial<LockedCronJobSpec> = { lock: { mutexes: ["db"], waitSeconds: 300 } };
+
 export const scenarios = {
   /** An answer is lost (the write arrives at once, late, or never), a process dies, a person deletes the Job. */
   launch: { ...oneTick, faults: { lost: 1, buried: 1, killed: 1 } },
@@ -96,6 +99,29 @@ export const scenarios = {
     slowPods: true,
     faults: { killed: 1 },
   },
+  /** Another LockedCronJob uses the same mutex, and may leave its fence behind or lose its ledger. */
+  mutex: { ...oneAttempt, owner: owners(MUTEX), rivalRuns: 1 },
+  mutexAlone: {
+    ...alone,
+    owner: owners(MUTEX),
+    times: minutes(0, 10),
+    rivalRuns: 2,
+    faults: { lost: 1, rivalCrashed: 1 },
+  },
+  mutexKilledAlone: {
+    ...alone,
+    owner: owners(MUTEX),
+    times: minutes(0, 10),
+    rivalRuns: 1,
+    slowPods: true,
+    faults: { killed: 1, rivalDeleted: 1 },
+  },
+  mutexNotWaitedForAlone: {
+    ...alone,
+    owner: owners({ lock: { mutexes: ["db"] } }),
+    rivalRuns: 1,
+    faults: { lost: 1, ownerDeleted: 1, rivalDeleted: 1 },
+  },
   namesake: { ...oneAttempt, faults: { ownerDeleted: 1, ownerCreated: 1 } },
   namesakeAlone: { ...alone, faults: { ownerDeleted: 1, ownerCreated: 1, lost: 1 } },
 } satisfies Record<string, Scenario>;
@@ -120,6 +146,18 @@ export const wide = {
   },
   ledgerDeleted: { ...twoAttempts, faults: { ledgerDeleted: 1, lost: 1 } },
   namesake: { ...twoAttempts, faults: { ownerDeleted: 1, ownerCreated: 1 } },
+} satisfies Record<string, Scenario>;
+
+/** Wider still with a rival for the mutex. */
+export const wideMutex = {
+  mutex: {
+    ...oneAttempt,
+    owner: owners(MUTEX),
+    times: minutes(0, 10),
+    rivalRuns: 2,
+    slowPods: true,
+    faults: { rivalCrashed: 1 },
+  },
 } satisfies Record<string, Scenario>;
 
 /** For walks: three replicas, four ticks, every version of every object, and plenty of everything that can go wrong. */
@@ -147,4 +185,10 @@ export const walks = {
     faults: { ...anything.faults, foreignDeleted: 1, ownerDeleted: 2, ownerCreated: 2 },
   },
   ledgerDeleted: { ...anything, faults: { ...anything.faults, ledgerDeleted: 1 } },
+  mutex: {
+    ...anything,
+    owner: owners({ lock: { mutexes: ["db"], waitSeconds: 3600 } }),
+    rivalRuns: 8,
+    faults: { ...anything.faults, rivalCrashed: 3, rivalDeleted: 1 },
+  },
 } satisfies Record<string, Scenario>;

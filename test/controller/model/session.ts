@@ -4,7 +4,7 @@
  * reconciler is real too (ledger and job stores, attempt book, turns); only the client, the lock and membership are not.
  */
 import { createScheduleCache } from "../../../src/controller/schedule-cache.ts";
-import { keyOf } from "../../../src/api/names.ts";
+import { keyOf, ledgerName, mutexLeaseName } from "../../../src/api/names.ts";
 import type { Job, Lease, LockedCronJob } from "../../../src/api/types.ts";
 import type { Clock } from "../../../src/clock.ts";
 import {
@@ -15,6 +15,9 @@ import {
 import { resources } from "../../../src/controller/caches.ts";
 import { createJobStore } from "../../../src/controller/job-store.ts";
 import { createLedgerStore } from "../../../src/controller/ledger-store.ts";
+import { createMutexBook } from "../../../src/controller/mutexes.ts";
+import { createMutexStore } from "../../../src/controller/mutex-store.ts";
+import { createMutexSweep } from "../../../src/controller/mutex-sweep.ts";
 import type { ElectionOutcome, Locks, Members } from "../../../src/controller/ports.ts";
 import { createReconciler } from "../../../src/controller/reconciler.ts";
 import { createStuckLocks } from "../../../src/controller/stuck-locks.ts";
@@ -34,6 +37,9 @@ import type {
   WatchEvent,
 } from "./types.ts";
 
+/** The mutex, and the other LockedCronJob that uses it. */
+export const MUTEX = keyOf("team", "db");
+export const RIVAL = "rival";
 export const KEY = keyOf("team", "report");
 
 /** How a step stands: it waits for an answer, or it is over. */
@@ -89,13 +95,31 @@ function open(process: string, start: Start, tamper: Tamper) {
   };
   const { book, notes } = bookOf(process, start, members, tamper);
   const locks: Locks = {
-    async tryAcquire() {
+    async tryAcquire(key, _, leaseMs) {
+      // Only elections are asked for; what a run locks in Redis is out of reach, for nothing may depend on it.
+      if (leaseMs !== ELECTION_LEASE_MS) return { outcome: "noQuorum", isValid: () => false };
       const { elected } = (await ask({ verb: "elect" })) as { elected: ElectionOutcome };
       return { outcome: elected, isValid: () => elected === "won" };
     },
     extendMany: (entries) => Promise.resolve(entries.map(() => "renewed" as const)),
     release: () => Promise.resolve(),
   };
+  const { fences } = stores;
+  const real = createMutexBook({ fences, ledgers, jobs, locks, lockPrefix: "lockedcron:c1" });
+  const mutexes = {
+    ...real,
+    isOver: async (holder: string) => {
+      const over = await real.isOver(holder);
+      return tamper.holderOver?.(over) ?? over;
+    },
+  };
+  const sweep = createMutexSweep({
+    held: fences.held,
+    mutexes,
+    members,
+    replica: replicaOf(process),
+    timers: { after: () => () => undefined },
+  });
   const reconciler = createReconciler({
     context: {
       process,
@@ -116,6 +140,7 @@ function open(process: string, start: Start, tamper: Tamper) {
       },
       elections: electionsOver(locks),
       locks,
+      mutexes,
       members,
       attempts: book,
       stuckLocks: createStuckLocks(clock),
@@ -130,7 +155,8 @@ function open(process: string, start: Start, tamper: Tamper) {
       },
       onStep: () => Promise.resolve(),
       lockPrefix: "lockedcron:c1",
-      electionLeaseMs: () => 3_000,
+      sharedMutexNamespaces: [],
+      electionLeaseMs: () => ELECTION_LEASE_MS,
     },
     // Nobody waits for anybody: in the model any process may act at any moment.
     clockSkewMs: () => 0,
@@ -150,7 +176,9 @@ function open(process: string, start: Start, tamper: Tamper) {
     over = true;
     wake();
   };
-  reconciler.reconcile(KEY).then(ended, (error: unknown) => {
+  const begun: Promise<unknown> =
+    start.program === "sweep" ? sweep.round() : reconciler.reconcile(KEY);
+  begun.then(ended, (error: unknown) => {
     if (!(error instanceof StepOver)) failure = new Error("the reconcile threw", { cause: error });
     ended();
   });
@@ -195,7 +223,9 @@ function openStores(before: Known, ask: Ask) {
   const { leases } = resources;
   const ledgers = createLedgerStore({ client, clock, leases, onChange });
   const jobs = createJobStore({ client, jobs: resources.jobs, pods: resources.pods, onChange });
+  const fences = createMutexStore({ client, clock, leases, onChange });
   if (before.lease !== undefined) ledgers.observe(before.lease);
+  if (before.fence !== undefined) fences.observe(before.fence);
   for (const job of before.jobs) jobs.observe(job);
 
   function inFull({ uid, resourceVersion }: JobView): Job {
@@ -209,10 +239,13 @@ function openStores(before: Known, ask: Ask) {
   return {
     ledgers,
     jobs,
+    fences,
     owner: () => owner,
     observe(event: WatchEvent): void {
       if (event.of === "owner") owner = event.gone ? undefined : event.object;
-      else if (event.of === "lease") {
+      else if (event.of === "fence") {
+        (event.gone ? fences.observeDeleted : fences.observe)(event.object);
+      } else if (event.of === "lease") {
         (event.gone ? ledgers.observeDeleted : ledgers.observe)(event.object);
       } else {
         given.push(event.object);
@@ -221,7 +254,9 @@ function openStores(before: Known, ask: Ask) {
     },
     known(): Known {
       const lease = (ledgers.cached(KEY) as { lease: Lease } | undefined)?.lease;
-      return { owner, lease, jobs: jobs.cached(KEY).map(inFull) };
+      const fence = (fences.cached(MUTEX) as { lease: Lease } | undefined)?.lease;
+      const known = { owner, lease, jobs: jobs.cached(KEY).map(inFull) };
+      return fence === undefined ? known : { ...known, fence };
     },
   };
 }
@@ -233,6 +268,10 @@ const silent = {
   claimConflict: () => undefined,
   takeover: () => undefined,
   jobCreate: () => undefined,
+  mutexWait: () => undefined,
+  mutexBusy: () => undefined,
+  lockTakenOver: () => undefined,
+  lockHeld: () => undefined,
   lockRenewal: () => undefined,
 };
 
@@ -282,11 +321,14 @@ function clientOf(ask: Ask, seen: (job: Job) => void): KubeClient {
   const client: Partial<Record<keyof KubeClient, unknown>> = {
     get: (type: { plural: string }, { name }: { name: string }) =>
       type.plural === "leases"
-        ? ask({ verb: "get", of: "lease" })
+        ? ask({ verb: "get", of: leaseCalled(name) })
         : askForJob({ verb: "get", of: "job", name }),
     async list(type: { plural: string }, { labelSelector = "" }: { labelSelector?: string }) {
       if (type.plural === "pods") {
-        return ask({ verb: "list", of: "pods", jobUid: labelSelector.split("=")[1] ?? "" });
+        const [label = "", value = ""] = labelSelector.split("=");
+        return label.endsWith("/job-name")
+          ? ask({ verb: "list", of: "podsNamed", jobName: value })
+          : ask({ verb: "list", of: "pods", jobUid: value });
       }
       const list = (await ask({ verb: "list", of: "jobs" })) as { items: Job[] };
       list.items.forEach(seen);
@@ -294,10 +336,10 @@ function clientOf(ask: Ask, seen: (job: Job) => void): KubeClient {
     },
     create: (type: { plural: string }, body: unknown) =>
       type.plural === "leases"
-        ? ask({ verb: "create", of: "lease", body: body as Lease })
+        ? ask({ verb: "create", of: fenceOrLedger(body as Lease), body: body as Lease })
         : askForJob({ verb: "create", of: "job", body: withoutSpec(body as Job) }),
     update: (_: unknown, body: unknown) =>
-      ask({ verb: "update", of: "lease", body: body as Lease }),
+      ask({ verb: "update", of: fenceOrLedger(body as Lease), body: body as Lease }),
     patch: (_: unknown, { name }: { name: string }, patch: { body: unknown }) => {
       const { uid } = (patch.body as { metadata: { uid: string } }).metadata;
       return askForJob({ verb: "unhold", of: "job", name, uid });
@@ -309,6 +351,17 @@ function clientOf(ask: Ask, seen: (job: Job) => void): KubeClient {
     ) => ask({ verb: "delete", of: "job", name, uid: preconditions.uid ?? "" }),
   };
   return client as unknown as KubeClient;
+}
+
+const ELECTION_LEASE_MS = 3_000;
+
+function leaseCalled(name: string): "lease" | "fence" | "rival" {
+  if (name === mutexLeaseName("db")) return "fence";
+  return name === ledgerName(RIVAL) ? "rival" : "lease";
+}
+
+function fenceOrLedger({ metadata }: Lease): "fence" | "lease" {
+  return leaseCalled(metadata.name) === "fence" ? "fence" : "lease";
 }
 
 function withoutSpec(job: Job): Job {

@@ -8,11 +8,17 @@ export type Request =
   | { verb: "elect" }
   | { verb: "get"; of: "owner" }
   | { verb: "get"; of: "lease" }
+  | { verb: "get"; of: "fence" }
+  /** The ledger of the other LockedCronJob that uses the mutex. */
+  | { verb: "get"; of: "rival" }
   | { verb: "get"; of: "job"; name: string }
   | { verb: "list"; of: "jobs" }
   | { verb: "list"; of: "pods"; jobUid: string }
+  | { verb: "list"; of: "podsNamed"; jobName: string }
   | { verb: "create"; of: "lease"; body: Lease }
   | { verb: "update"; of: "lease"; body: Lease }
+  | { verb: "create"; of: "fence"; body: Lease }
+  | { verb: "update"; of: "fence"; body: Lease }
   | { verb: "create"; of: "job"; body: Job }
   | { verb: "unhold"; of: "job"; name: string; uid: string }
   | { verb: "delete"; of: "job"; name: string; uid: string };
@@ -25,6 +31,7 @@ export type Answer =
 
 export type WatchEvent =
   | { of: "lease"; gone: boolean; object: Lease }
+  | { of: "fence"; gone: boolean; object: Lease }
   | { of: "job"; gone: boolean; object: Job }
   | { of: "owner"; gone: boolean; object: LockedCronJob };
 
@@ -32,6 +39,7 @@ export type WatchEvent =
 export interface Known {
   owner: LockedCronJob | undefined;
   lease: Lease | undefined;
+  fence?: Lease;
   jobs: readonly Job[];
 }
 
@@ -49,6 +57,25 @@ export interface Start {
   notes: readonly Note[];
   now: number;
   past: readonly string[];
+  /** What the step is of; a reconcile if absent. */
+  program?: Program;
+}
+
+/** The sweep of fences whose run is over. */
+export type Program = "sweep";
+
+/**
+ * Another LockedCronJob with the same mutex, as the protocol has it: it claims, takes the fence when that is free, has pods,
+ * is over, and frees the fence. Its fence is judged by the real code like any other.
+ */
+export interface Rival {
+  /** Its n-th run. */
+  run: number;
+  phase: "claimed" | "fenced" | "running" | "finished" | "over";
+  /** Its ledger is gone, with its LockedCronJob or by hand. */
+  ledgerLost: boolean;
+  /** The highest token that it was given. */
+  token: number;
 }
 
 export type Item = { answer: Answer } | { event: WatchEvent };
@@ -96,6 +123,9 @@ export const FAULTS = [
   "ownerCreated",
   "ledgerDeleted",
   "foreignDeleted",
+  /** The rival ends and leaves its fence behind. */
+  "rivalCrashed",
+  "rivalDeleted",
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -104,6 +134,9 @@ export interface World {
   owner: LockedCronJob | undefined;
   ownersMade: number;
   lease: Lease | undefined;
+  fence: Lease | undefined;
+  fenceWrites: number;
+  rival: Rival | undefined;
   jobs: readonly Job[];
   /** Jobs of which a pod is alive. */
   pods: readonly { jobUid: string; ownerUid: string }[];
@@ -158,6 +191,8 @@ export interface Scenario {
   everyVersion?: boolean;
   /** What a watch tells may overtake an answer. */
   slowAnswers?: boolean;
+  /** Runs of a rival for the mutex. */
+  rivalRuns?: number;
 }
 
 /** Takes one safeguard away. */
@@ -167,4 +202,6 @@ export interface Tamper {
   fate?(fate: AttemptFate): AttemptFate;
   /** A dead process counts as past while its requests are still on their way. */
   impatient?: boolean;
+  /** What isOver answers instead. */
+  holderOver?(over: boolean): boolean;
 }
