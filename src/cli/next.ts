@@ -1,8 +1,11 @@
-/** `lockedcron next`: when a schedule fires, exactly as robfig/cron and thus CronJob have it. */
+/** `lockedcron next`: when a schedule fires; unless a dstPolicy is given exactly as robfig/cron and thus CronJob have it. */
 import {
+  DST_POLICIES,
   formatInstant,
   parseInstant,
   parseSchedule,
+  tzdataVersion,
+  type DstPolicy,
   type ParseScheduleResult,
   type Schedule,
 } from "../domain/schedule/index.ts";
@@ -24,11 +27,14 @@ Prints when a schedule fires, one RFC 3339 instant in UTC per line.
   --after INSTANT        RFC 3339; the first time printed is later than this (default: now)
   --count N              how many, 1 to ${MAX_COUNT} (default: ${DEFAULT_COUNT})
   --seconds              six fields, seconds first
-  --jsonl                one JSON object {schedule, timeZone, after, count, seconds} per line in,
-                         {"next": [...]} or {"error": "..."} per line out, bad lines included
+  --dst-policy POLICY    ${DST_POLICIES.join(", ")} (default: ${DST_POLICIES[0]})
+  --name NAMESPACE/NAME  of the LockedCronJob: what H in a field is hashed from
+  --hash-seed TEXT       the same, as spec.hashSeed
+  --jsonl                one JSON object {schedule, timeZone, after, count, seconds, dstPolicy, hashSeed}
+                         per line in, {"next": [...]} or {"error": "..."} per line out, bad lines included
   -h, --help             this text
 
-Fewer lines than asked for mean that the schedule does not fire in the five years that follow.
+Time zones are those of the tz database ${tzdataVersion}. Fewer lines than asked for mean that the schedule does not fire in the five years that follow.
 Exit code: 0, or 2 for a wrong call.
 `;
 
@@ -39,6 +45,8 @@ interface Question {
   after: number;
   count: number;
   seconds: boolean;
+  dstPolicy: DstPolicy;
+  seed: string | undefined;
 }
 
 /** A question with everything that is wrong with it. */
@@ -56,6 +64,9 @@ export const next: Command = {
       after: { type: "string" },
       count: { type: "string" },
       seconds: { type: "boolean" },
+      "dst-policy": { type: "string" },
+      name: { type: "string" },
+      "hash-seed": { type: "string" },
       jsonl: { type: "boolean" },
     });
     if (values.help === true) {
@@ -72,9 +83,14 @@ export const next: Command = {
       }
       return problems.length > 0 ? misuse(io, "next", problems) : answerLines(io);
     }
-    const { "time-zone": timeZone, ...rest } = given;
-    const nameOf = (field: string): string => `--${field === "timeZone" ? "time-zone" : field}`;
-    const checked = check({ ...rest, timeZone }, io.now(), nameOf);
+    const { "time-zone": timeZone, "dst-policy": dstPolicy, "hash-seed": seed, ...rest } = given;
+    if (typeof given.name === "string" && !/^[^/]+\/[^/]+$/.test(given.name)) {
+      problems.push(`--name: ${quote(given.name)} is not NAMESPACE/NAME, such as team/report`);
+    }
+    const nameOf = (field: string): string =>
+      `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    const hashSeed = seed ?? given.name;
+    const checked = check({ ...rest, timeZone, dstPolicy, hashSeed }, io.now(), nameOf);
     problems.push(...checked.problems);
     if (problems.length > 0 || !checked.parsed?.ok) return misuse(io, "next", problems);
     return answerOne(io, checked.question, checked.parsed.schedule);
@@ -159,6 +175,8 @@ function check(
     typeof value === "string" ? value : undefined;
   const instant = (value: unknown): number | undefined =>
     typeof value === "string" ? (parseInstant(value) ?? undefined) : undefined;
+  const policy = (value: unknown): DstPolicy | undefined =>
+    DST_POLICIES.find((each) => each === value);
   const truth = (value: unknown): boolean | undefined =>
     typeof value === "boolean" ? value : undefined;
 
@@ -170,14 +188,16 @@ function check(
     after: take("after", now, instant, "an RFC 3339 instant such as 2026-11-30T12:00:00Z"),
     count: take("count", DEFAULT_COUNT, readCount, `a whole number from 1 to ${MAX_COUNT}`),
     seconds: take("seconds", false, truth, "true or false"),
+    dstPolicy: take("dstPolicy", "Kubernetes", policy, `one of ${DST_POLICIES.join(", ")}`),
+    seed: take<string | undefined>("hashSeed", undefined, text, "a string"),
   };
   if (missing || typeof given.schedule !== "string") {
     return { question, parsed: undefined, problems };
   }
-  const { schedule, timeZone, seconds } = question;
-  const parsed = parseSchedule(schedule, { timeZone, seconds });
+  const { schedule, timeZone, ...how } = question;
+  const parsed = parseSchedule(schedule, { timeZone, ...how });
   // An unknown zone is found first and must not hide a mistake in the expression.
-  const alone = parsed.ok || timeZone === undefined ? parsed : parseSchedule(schedule, { seconds });
+  const alone = parsed.ok || timeZone === undefined ? parsed : parseSchedule(schedule, how);
   if (!alone.ok) problems.push(`${nameOf("schedule")}: ${alone.message}`);
   if (!parsed.ok && parsed.reason === "UnknownTimeZone") {
     problems.push(`${nameOf("timeZone")}: ${parsed.message}`);

@@ -44,6 +44,71 @@ describe("lockedcron next", () => {
     expect((await call(argv)).out).toBe("2026-01-01T01:00:00Z\n");
   });
 
+  test("takes six fields with --seconds, and says so without", async () => {
+    const argv = ["next", "--schedule", "*/20 0 12 * * *", "--count=2"];
+    expect((await call([...argv, "--seconds"])).out).toBe(
+      "2026-11-30T12:00:20Z\n2026-11-30T12:00:40Z\n",
+    );
+    const { code, error } = await call(argv);
+    expect(code).toBe(2);
+    expect(error).toContain("expected exactly 5 fields");
+  });
+
+  test("takes H for a name, the same as the status of that LockedCronJob shows", async () => {
+    const argv = ["next", "--schedule", "H H * * *", "--count=1"];
+    expect((await call([...argv, "--name", "team/report"])).out).toBe("2026-12-01T11:55:00Z\n");
+    expect((await call([...argv, "--hash-seed", "team/report"])).out).toBe(
+      "2026-12-01T11:55:00Z\n",
+    );
+    const { code, error } = await call(argv);
+    expect(code).toBe(2);
+    expect(error).toContain("H is picked by the hash of a name");
+    expect((await call([...argv, "--name=report"])).error).toContain(
+      '--name: "report" is not NAMESPACE/NAME',
+    );
+  });
+
+  test.each([
+    ["Kubernetes", "2027-03-29T00:30:00Z"],
+    ["WallClock", "2027-03-29T00:30:00Z"],
+    ["RunOnce", "2027-03-28T01:00:00Z"],
+  ])("takes a policy for changes of clocks: %s", async (policy, want) => {
+    const argv = ["next", "--schedule=30 2 * * *", "--time-zone=Europe/Berlin", "--count=1"];
+    const { out } = await call([...argv, "--after=2027-03-27T12:00:00Z", "--dst-policy", policy]);
+    expect(out).toBe(`${want}\n`);
+  });
+
+  test("names the policies when there is no such one", async () => {
+    const { code, error } = await call(["next", "--schedule=@daily", "--dst-policy=Once"]);
+    expect(code).toBe(2);
+    expect(error).toContain('--dst-policy: "Once" is not one of Kubernetes, WallClock, RunOnce');
+  });
+
+  test("reads seconds, dstPolicy and hashSeed from JSON lines", async () => {
+    const base = { after: "2027-03-27T12:00:00Z", count: 1 };
+    const lines = [
+      { ...base, schedule: "5 * * * * *", seconds: true },
+      { ...base, schedule: "30 2 * * *", timeZone: "Europe/Berlin", dstPolicy: "RunOnce" },
+      { ...base, schedule: "H H * * *", hashSeed: "team/report" },
+      { ...base, schedule: "30 2 * * *", dstPolicy: "Never" },
+    ];
+    const { out } = await call(
+      ["next", "--jsonl"],
+      lines.map((line) => `${JSON.stringify(line)}\n`),
+    );
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([
+      { next: ["2027-03-27T12:00:05Z"] },
+      { next: ["2027-03-28T01:00:00Z"] },
+      { next: ["2027-03-28T11:55:00Z"] },
+      { error: 'dstPolicy: "Never" is not one of Kubernetes, WallClock, RunOnce' },
+    ]);
+  });
+
   test("says on the side when a schedule never fires", async () => {
     expect(await call(["next", "--schedule", "0 0 31 2 *"])).toEqual({
       code: 0,
