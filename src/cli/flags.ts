@@ -3,10 +3,15 @@ import { parseArgs } from "node:util";
 export interface FlagSpec {
   /** A value follows (string) or not (boolean). */
   type: "string" | "boolean";
+  /** One letter. */
+  short?: string;
+  /** May be given more than once: its values are in `lists`. */
+  multiple?: boolean;
 }
 
 export interface Flags {
   values: Record<string, string | boolean | undefined>;
+  lists: Record<string, string[]>;
   positionals: string[];
   problems: string[];
 }
@@ -23,15 +28,16 @@ export function readFlags(
     allowPositionals: true,
     tokens: true,
   });
-  const flags: Flags = { values: {}, positionals: [], problems: [] };
+  const flags: Flags = { values: {}, lists: {}, positionals: [], problems: [] };
   for (const token of tokens) {
     if (token.kind === "positional") flags.positionals.push(token.value);
     if (token.kind !== "option") continue;
-    const spec = token.name === "help" ? { type: "boolean" } : specs[token.name];
+    const spec: FlagSpec | undefined =
+      token.name === "help" ? { type: "boolean" } : specs[token.name];
     if (spec === undefined) {
       const known = Object.keys(specs).map((name) => `--${name}`);
       flags.problems.push(`${token.rawName}: no such flag; there are ${known.join(", ")}`);
-    } else if (flags.values[token.name] !== undefined) {
+    } else if (flags.values[token.name] !== undefined && spec.multiple !== true) {
       flags.problems.push(`${token.rawName}: is given more than once; keep one of them`);
     } else if (spec.type === "string" && token.value === undefined) {
       flags.problems.push(`${token.rawName}: needs a value`);
@@ -39,6 +45,7 @@ export function readFlags(
       flags.problems.push(`${token.rawName}: takes no value, but has ${quote(token.value)}`);
     } else {
       flags.values[token.name] = token.value ?? true;
+      if (token.value !== undefined) (flags.lists[token.name] ??= []).push(token.value);
     }
   }
   return flags;

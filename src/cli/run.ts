@@ -6,6 +6,30 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "print when a schedule fires",
     load: async () => (await import("./next.ts")).next,
   },
+  lint: {
+    summary: "say what is wrong with manifests",
+    load: async () => (await import("./lint.ts")).lint,
+  },
+  convert: {
+    summary: "turn CronJobs into LockedCronJobs, and back",
+    load: async () => (await import("./convert.ts")).convert,
+  },
+  list: {
+    summary: "list LockedCronJobs, soonest first",
+    load: async () => (await import("./list.ts")).list,
+  },
+  status: {
+    summary: "show one with its next times, lock, runs and decisions",
+    load: async () => (await import("./status.ts")).status,
+  },
+  suspend: {
+    summary: "start no new runs",
+    load: async () => (await import("./suspend.ts")).suspend,
+  },
+  resume: {
+    summary: "start runs again",
+    load: async () => (await import("./suspend.ts")).resume,
+  },
   check: {
     summary: "try what the operator would need",
     load: async () => (await import("./check.ts")).check,

@@ -84,6 +84,23 @@ export function render(extract: Extract): string {
   return text;
 }
 
+/**
+ * The schema as `lockedcron lint` has it: without descriptions, CEL rules and status, on one line.
+ */
+export function renderLintSchema(extract: Extract): string {
+  return `${JSON.stringify(rootSchema(extract), (key, value: unknown) =>
+    isOnlyForPeople(key, value) ? undefined : value,
+  )}\n`;
+}
+
+function isOnlyForPeople(key: string, value: unknown): boolean {
+  return (
+    key === "x-kubernetes-validations" ||
+    (key === "description" && typeof value === "string") ||
+    (key === "default" && typeof value !== "object")
+  );
+}
+
 /** YAML for a schema that is twenty levels deep: a field without fields of its own on one line, one blank per level. */
 function toYaml(manifest: object): string {
   const document = new Document(manifest, { aliasDuplicateObjects: false });

@@ -1,5 +1,5 @@
 /**
- * Writes crds/lockedcronjobs.yaml.
+ * Writes crds/lockedcronjobs.yaml, and src/cli/crd-schema.json for `lockedcron lint`.
  *
  *   node tools/crd/generate.ts             write it
  *   node tools/crd/generate.ts --check     only compare: exit code 1 when it is stale
@@ -11,10 +11,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { render } from "./crd.ts";
+import { render, renderLintSchema } from "./crd.ts";
 import { EXTRACT, extractFromModule, readExtract } from "./source.ts";
 
 const CRD = path.resolve(import.meta.dirname, "../../crds/lockedcronjobs.yaml");
+const LINT_SCHEMA = path.resolve(import.meta.dirname, "../../src/cli/crd-schema.json");
 
 /** Why the file is not what it should be, with the first line that differs; undefined if it is. */
 export function staleness(file: string, want: string): string | undefined {
@@ -64,11 +65,13 @@ function main(): number {
   if (!values.check) {
     if ("text" in fromModule) write(EXTRACT, fromModule.text);
     write(values.crd, render(readExtract()));
+    write(LINT_SCHEMA, renderLintSchema(readExtract()));
     return 0;
   }
   const faults = [
     "text" in fromModule ? staleness(EXTRACT, fromModule.text) : undefined,
     staleness(values.crd, render(readExtract())),
+    staleness(LINT_SCHEMA, renderLintSchema(readExtract())),
   ].filter((fault) => fault !== undefined);
   for (const fault of faults) console.error(fault);
   if (faults.length > 0) console.error("run: make generate");

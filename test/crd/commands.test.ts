@@ -1,0 +1,233 @@
+/** Commands of the CLI that talk to a cluster, and the schedules of the spec, with an operator at work. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Job, LockedCronJob } from "../../src/api/types.ts";
+import { NAME_LABEL, TICK_ANNOTATION } from "../../src/api/names.ts";
+import { resourceType, type KubeClient } from "../../src/kube/index.ts";
+import { call } from "../cli/call.ts";
+import { startCluster, type ControlPlaneCluster } from "../cluster/cluster.ts";
+import { until } from "../cluster/proc.ts";
+import { startReplica, type Replica } from "../harness/replica.ts";
+import { startRedis, type RedisServer } from "../redis/server.ts";
+import {
+  clientOf,
+  installCrd,
+  lockedCronJobs,
+  manifest,
+  objectOf,
+  type Manifest,
+} from "./fixture.ts";
+
+const jobs = resourceType<Job>("batch/v1", "Job", "jobs");
+
+let cluster: ControlPlaneCluster;
+let admin: KubeClient;
+let redis: RedisServer;
+let replica: Replica;
+
+beforeAll(async () => {
+  cluster = await startCluster({ mode: "control-plane", log: console.error });
+  admin = clientOf(cluster.adminKubeconfig);
+  await installCrd(cluster);
+  for (const name of ["lockedcron-system", "team"]) {
+    await cluster.kubectl(["create", "namespace", name]);
+  }
+  redis = await startRedis();
+  replica = await startReplica({
+    name: "replica-a",
+    kubeconfig: cluster.kubeconfigPath,
+    redis: [redis.url],
+  });
+  await replica.ready();
+});
+afterAll(async () => {
+  await replica?.stop();
+  await admin?.[Symbol.asyncDispose]();
+  await redis?.stop();
+  await cluster?.stop();
+});
+
+/** Jobs are made suspended, so that the cluster has nothing to do with them. */
+async function create(name: string, change: (spec: Manifest["spec"]) => void): Promise<void> {
+  const object = manifest((m) => {
+    m.metadata.name = name;
+    m.spec.jobTemplate.spec.suspend = true;
+    change(m.spec);
+  });
+  await admin.create(lockedCronJobs, objectOf(lockedCronJobs, object, "team"));
+}
+
+const stateOf = async (name: string): Promise<LockedCronJob> =>
+  (await admin.get(lockedCronJobs, { namespace: "team", name })) as unknown as LockedCronJob;
+
+/** Waits for the status to say so. */
+async function statusOf(
+  name: string,
+  holds: (status: NonNullable<LockedCronJob["status"]>) => boolean,
+): Promise<NonNullable<LockedCronJob["status"]>> {
+  let status: LockedCronJob["status"];
+  await until(`${name} has the status wanted`, 30_000, async () => {
+    ({ status } = await stateOf(name));
+    return status !== undefined && holds(status);
+  });
+  return status ?? {};
+}
+
+async function jobsOf(name: string): Promise<Job[]> {
+  const labelSelector = `${NAME_LABEL}=${name}`;
+  return (await admin.list(jobs, { namespace: "team", labelSelector })).items;
+}
+
+const command = (...argv: string[]) =>
+  call([...argv, "--kubeconfig", cluster.kubeconfigPath], "", Date.now);
+
+describe("a schedule", () => {
+  test("with seconds runs at them, under names that count seconds", async () => {
+    await create("seconds", (spec) => {
+      spec.schedule = "*/2 * * * * *";
+      spec.concurrencyPolicy = "Allow";
+    });
+    await until("two runs", 30_000, async () => (await jobsOf("seconds")).length >= 2);
+    for (const { metadata } of await jobsOf("seconds")) {
+      const second = Number(metadata.name.slice("seconds-".length));
+      expect(second % 2).toBe(0);
+      expect(Date.parse(metadata.annotations?.[TICK_ANNOTATION] ?? "")).toBe(second * 1000);
+    }
+    await command("suspend", "seconds", "-n", "team");
+  });
+
+  test("of several is shown with numbers for H, and each with its zone", async () => {
+    await create("several", (spec) => {
+      delete spec.schedule;
+      spec.timeZone = "Europe/Berlin";
+      spec.schedules = [
+        { schedule: "H 3 * * *" },
+        { schedule: "0 9 * * *", timeZone: "Asia/Tokyo" },
+      ];
+    });
+    const status = await statusOf("several", (s) => s.resolvedSchedules !== undefined);
+    expect(status.resolvedSchedules).toEqual([
+      { schedule: expect.stringMatching(/^[1-5]?\d 3 \* \* \*$/), timeZone: "Europe/Berlin" },
+      { schedule: "0 9 * * *", timeZone: "Asia/Tokyo" },
+    ]);
+    expect(status.nextScheduleTimes).toHaveLength(5);
+  });
+
+  test("that clocks play tricks on says so, and dstPolicy mends it", async () => {
+    await create("tricks", (spec) => {
+      spec.schedule = "0 0 * * 0";
+      spec.timeZone = "Asia/Beirut";
+    });
+    const safe = (s: NonNullable<LockedCronJob["status"]>) =>
+      s.conditions?.find(({ type }) => type === "ClockChangeSafe");
+    const status = await statusOf("tricks", (s) => safe(s) !== undefined);
+    expect(safe(status)).toMatchObject({ status: "False", reason: "RunsAffected" });
+    expect(status.tzdata).toMatch(/^20\d\d[a-z]$/);
+  });
+
+  test("that the calendar alone can refuse is a condition and an event", async () => {
+    await create("wrong", (spec) => (spec.schedule = "H(9-1) * * * *"));
+    const status = await statusOf("wrong", (s) => s.conditions !== undefined);
+    expect(status.conditions).toContainEqual(
+      expect.objectContaining({
+        type: "ScheduleValid",
+        status: "False",
+        reason: "UnparseableSchedule",
+      }),
+    );
+  });
+
+  test("of the past, by its window, never fires and is ready", async () => {
+    await create("past", (spec) => {
+      spec.schedule = "* * * * *";
+      spec.notAfter = "2020-01-01T00:00:00Z";
+    });
+    const status = await statusOf("past", (s) => s.conditions !== undefined);
+    expect(status.conditions).toContainEqual(
+      expect.objectContaining({ type: "ScheduleValid", status: "True", reason: "NeverFires" }),
+    );
+  });
+
+  test("with jitter starts late by what its status announced", async () => {
+    await create("jitter", (spec) => {
+      spec.schedule = "*/10 * * * * *";
+      spec.jitterSeconds = 9;
+      spec.concurrencyPolicy = "Allow";
+    });
+    const { nextScheduleTimes = [] } = await statusOf("jitter", (s) => !!s.nextScheduleTimes);
+    const announced = nextScheduleTimes.map((time) => Date.parse(time));
+    // Some tick of five that is put off.
+    const due = announced.find((at) => at % 10_000 !== 0) ?? NaN;
+    const tick = Math.floor(due / 10_000) * 10;
+    const created = await replica.line(
+      `the tick ${tick} is claimed`,
+      (line) => line.key === "team/jitter" && Date.parse(line.tick ?? "") === tick * 1000,
+      90_000,
+    );
+    expect(Date.parse(created.time ?? "")).toBeGreaterThanOrEqual(due);
+    await until("its run", 30_000, async () =>
+      (await jobsOf("jitter")).some(({ metadata }) => metadata.name === `jitter-${tick}`),
+    );
+    await command("suspend", "jitter", "-n", "team");
+  });
+});
+
+describe("lockedcron", () => {
+  test("list shows what comes next, soonest first, and what is wrong", async () => {
+    const { code, out } = await command("list", "--namespace=team");
+    expect(code).toBe(0);
+    const rows = out
+      .trim()
+      .split("\n")
+      .map((line) => line.split(/ {3,}/));
+    expect(rows[0]).toEqual("NAME SCHEDULE TIMEZONE SUSPEND ACTIVE LAST NEXT READY".split(" "));
+    const several = rows.find(([name]) => name === "several");
+    expect(several?.slice(1, 3)).toEqual(["H 3 * * *; 0 9 * * *", "Europe/Berlin"]);
+    expect(rows.find(([name]) => name === "wrong")?.at(-1)).toBe("UnparseableSchedule");
+    const wrong = await command("list", "-A", "--not-ready");
+    expect(wrong.out.trim().split("\n").slice(1)).toEqual([
+      expect.stringMatching(/^team +wrong +H\(9-1\)/),
+    ]);
+  });
+
+  test("list of a namespace without any says so", async () => {
+    expect(await command("list", "-n", "default")).toEqual({
+      code: 0,
+      out: "",
+      error: "No LockedCronJobs found in namespace default.\n",
+    });
+  });
+
+  test("status shows times, lock, runs and why ticks ran", async () => {
+    await statusOf("seconds", (s) => (s.decisions ?? []).length > 0);
+    const { code, out } = await command("status", "seconds", "-n", "team");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^Name: +team\/seconds\nSchedule: +\*\/2 \* \* \* \* \* \(UTC\)\n/);
+    expect(out).toMatch(/\nRuns:\n {2}seconds-\d+ +Running +\d+s\n/);
+    expect(out).toMatch(/\nDecisions:\n {2}\S+Z +\S+Z +Launched +Due/);
+    const json = await command("status", "seconds", "-n", "team", "-o", "json");
+    expect(JSON.parse(json.out)).toMatchObject({ observedGeneration: expect.any(Number) });
+  });
+
+  test("suspend and resume set the field, once, and name what is not there", async () => {
+    expect(await command("suspend", "several", "nobody", "-n", "team")).toEqual({
+      code: 1,
+      out: "team/several: suspended\n",
+      error: expect.stringMatching(/^lockedcron suspend: .*"?nobody"? not found/),
+    });
+    const suspended = await stateOf("several");
+    expect(suspended.spec.suspend).toBe(true);
+    expect((await command("suspend", "several", "-n", "team")).out).toBe(
+      "team/several: suspended already\n",
+    );
+    expect((await command("resume", "several", "-n", "team")).out).toBe(
+      "team/several: resumed; what was missed meanwhile is caught up as catchUp says\n",
+    );
+    expect((await stateOf("several")).spec.suspend).toBe(false);
+  });
+
+  test("says what a cluster lacks, in one line", async () => {
+    const missing = await command("status", "nobody", "-n", "team");
+    expect(missing).toMatchObject({ code: 1, out: "" });
+    expect(missing.error).toMatch(/^lockedcron status: .*nobody.*not found[^\n]*\n$/);
+  });
+});
