@@ -69,7 +69,7 @@ describe("an invalid manifest is refused, naming the field and what is wrong", (
           { schedule: "@daily", timeZone: "local" },
         ];
       },
-      'spec.schedules[0].schedule: Invalid value: "0 25 * * *": expected *, H, or numbers and ranges within each field, separated by commas, each with an optional /step',
+      'spec.schedules[0].schedule: Invalid value: "0 25 * * *": expected 5 fields, or 6 with the second first, each *, H, or numbers and ranges within its bounds separated by commas, with an optional /step',
       'spec.schedules[1].schedule: Invalid value: "@every 1h": @every counts from the last run, which has no meaning beside other schedules',
       'spec.schedules[2].timeZone: Invalid value: "local": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
     ],

@@ -92,12 +92,15 @@ export function scheduleItemRules(): ValidationRule[] {
   const fields = FIELDS.map((field) => `(?:,*${itemOf(field)}(?:,+${itemOf(field)})*,*|,+)`);
   const [seconds = "", ...others] = fields;
   const words = `(?:${seconds}${BLANKS})?${others.join(BLANKS)}`;
+  const macros = `@(?:${MACROS.join("|")}|every${ANYTHING})`;
+  const shape = `^(?:${macros}|${TZ_PREFIX}${ANYTHING}|[${BLANK}]*${words}[${BLANK}]*)$`;
   return [
-    ...scheduleRules().slice(0, 2),
+    ...scheduleRules().slice(0, 1),
     {
-      rule: `self.matches(${celString(`^(?:@|${TZ_PREFIX}|[${BLANK}]*${words}[${BLANK}]*$)`)})`,
+      rule: `self.matches(${celString(shape)})`,
       message:
-        "expected *, H, or numbers and ranges within each field, separated by commas, each with an optional /step",
+        "expected 5 fields, or 6 with the second first, each *, H, or numbers and ranges within its bounds separated by " +
+        "commas, with an optional /step",
     },
     {
       rule: "!self.matches('^@every')",

@@ -66,6 +66,11 @@ export const RULES: readonly Rule[] = [
     message: "Invalid value: is for concurrencyPolicy Queue only",
   },
   {
+    path: ["spec", "lock", "atLeastSeconds"],
+    broken: ({ lock }) => (lock?.atLeastSeconds ?? 0) > (lock?.atMostSeconds ?? Infinity),
+    message: "Invalid value: atLeastSeconds must not be more than atMostSeconds",
+  },
+  {
     path: ["spec", "jobTemplate", "spec", "selector"],
     broken: (spec) => jobOf(spec).selector !== undefined,
     message: "Invalid value: `selector` will be auto-generated",
