@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
+import { readdirSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ClusterError, codeOf } from "./errors.ts";
+import { ClusterError, codeOf, UsageError } from "./errors.ts";
 import { withFileLock } from "./flock.ts";
 import { cacheDir } from "./paths.ts";
 import { reasonOf, run } from "./run.ts";
@@ -30,8 +31,26 @@ function kubernetesVersionFlags(version: string): string {
     .join(" ");
 }
 
+/**
+ * The pinned module of another minor version: LOCKEDCRON_KUBERNETES=1.34 takes `tools/kubernetes-1.34`.
+ * @throws UsageError with what there is
+ */
+function kubernetesFamily(env: NodeJS.ProcessEnv = process.env): string {
+  const wanted = env["LOCKEDCRON_KUBERNETES"];
+  if (!wanted) return "kubernetes";
+  const prefix = "kubernetes-";
+  const there = readdirSync(join(import.meta.dirname, "tools")).filter((name) =>
+    name.startsWith(prefix),
+  );
+  if (!there.includes(prefix + wanted)) {
+    const known = there.map((name) => name.slice(prefix.length)).join(", ");
+    throw new UsageError(`LOCKEDCRON_KUBERNETES=${wanted}: write one of ${known}, or nothing`);
+  }
+  return prefix + wanted;
+}
+
 const kubernetes = (command: string, coldSeconds: number): Source => ({
-  family: "kubernetes",
+  family: kubernetesFamily(),
   package: `k8s.io/kubernetes/cmd/${command}`,
   module: "k8s.io/kubernetes",
   coldSeconds,

@@ -6,3 +6,10 @@ e2e: setup ## the chart installed, broken in every way, removed; ticks are count
 .PHONY: e2e-core
 e2e-core: setup ## only install, run, kill, upgrade, remove, install again
 	@vitest run --project nodes test/e2e
+
+KUBERNETES_VERSIONS := 1.34 1.37
+.PHONY: e2e-versions
+e2e-versions: setup ## e2e-core on the oldest and the newest Kubernetes (each builds its own: 10 min the first time)
+	@for version in $(KUBERNETES_VERSIONS); do \
+	  echo "== Kubernetes $$version"; \
+	  LOCKEDCRON_KUBERNETES=$$version vitest run --project nodes test/e2e; done

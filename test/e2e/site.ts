@@ -5,7 +5,12 @@ import type { KubeObject } from "../../src/api/types.ts";
 import { namespaces, pods, type KubeClient, type ResourceType } from "../../src/kube/index.ts";
 import { openWitness, type Witness } from "../chaos/ticks.ts";
 import { CHART, openHelm, type Helm, type HelmName } from "../chart/helm.ts";
-import { startCluster, type ClusterNode, type NodesCluster } from "../cluster/cluster.ts";
+import {
+  startCluster,
+  type ClusterNode,
+  type ComponentFlags,
+  type NodesCluster,
+} from "../cluster/cluster.ts";
 import { until } from "../cluster/proc.ts";
 import { clientOf } from "../crd/fixture.ts";
 import { accountOf, type Account } from "../demo/account.ts";
@@ -36,6 +41,8 @@ const podType = pods as ResourceType<Pod>;
 export interface SiteOptions {
   readonly nodes?: number;
   readonly helm?: HelmName;
+  /** Flags of the control plane. */
+  readonly flags?: ComponentFlags;
   readonly log?: (line: string) => void;
 }
 
@@ -64,7 +71,16 @@ export async function openSite(o: SiteOptions = {}): Promise<Site> {
     await buildImage({ name: `${IMAGE}:e2e`, stages: "offline", version: "e2e", log }),
     await standIn("valkey", REDIS_IMAGE),
   ];
-  const cluster = stack.use(await startCluster({ mode: "nodes", nodes, log }));
+  const cluster = stack.use(
+    await startCluster({
+      mode: "nodes",
+      nodes,
+      log,
+      flags: o.flags,
+      // Changed Secrets reach pods sooner than after a minute.
+      kubelet: { syncFrequency: "5s" },
+    }),
+  );
   for (const image of images) await cluster.loadImage(image);
   const client = stack.use(clientOf(cluster.adminKubeconfig));
   for (const name of [SYSTEM, WORK]) {

@@ -11,7 +11,7 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
 export interface Ticking extends AsyncDisposable {
   readonly witness: Witness;
   /** Until a tick that is due from now on has its Job; returns that Job's name. */
-  goesOn(): Promise<string>;
+  goesOn(timeoutMs?: number): Promise<string>;
   /**
    * What is wrong with the ticks so far: each must have run once, or say why not, and no rule of the protocol may be
    * broken. Empty when all is well.
@@ -41,12 +41,12 @@ export async function startTicking(site: Site): Promise<Ticking> {
 
   return {
     witness,
-    async goesOn() {
+    async goesOn(timeoutMs = PATIENCE_MS) {
       const now = Date.now();
       const job = await witness.until(
         "a tick from now on has its Job",
         () => witness.jobs("often").find(({ tick }) => tick > now),
-        PATIENCE_MS,
+        timeoutMs,
       );
       return job.name;
     },

@@ -41,7 +41,11 @@ const redis = object({
   enabled: flag,
   nodes: oneOf(3, 5),
   image,
-  auth: object({ existingSecret: name, rotation: text({ pattern: "^[\\w.:-]{0,63}$" }) }),
+  auth: object({
+    existingSecret: name,
+    rotation: text({ pattern: "^[\\w.:-]{0,63}$" }),
+    rotationStepSeconds: whole(10, 3_600),
+  }),
   tls: object({ enabled: flag, existingSecret: name }),
   quarantineSeconds: whole(0, 3_700),
   maxmemory: text({ pattern: "^[0-9]+([kmg]b?)?$" }),
