@@ -1,18 +1,22 @@
 /** The life of an installation on a real node, in order: installed, running, killed, upgraded, removed, back again. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../cluster/proc.ts";
+import { openAudit, unused, type Audit, type Rule } from "./audit.ts";
 import { allReady, isReady, openSite, PATIENCE_MS, SYSTEM, WORK, type Site } from "./site.ts";
 import { startTicking, type Ticking } from "./ticking.ts";
 
 let site: Site;
 let ticking: Ticking;
+let audit: Audit;
 
 beforeAll(async () => {
-  site = await openSite();
+  audit = await openAudit();
+  site = await openSite({ flags: { apiServer: audit.flags } });
 }, 600_000);
 afterAll(async () => {
   await ticking?.[Symbol.asyncDispose]();
   await site?.[Symbol.asyncDispose]();
+  await audit?.[Symbol.asyncDispose]();
 });
 
 test("after helm install the first LockedCronJobs run", async () => {
@@ -100,4 +104,23 @@ test("helm uninstall leaves the CRD and what is people's, and a new installation
   await site.install();
   await ticking.goesOn();
   expect(ticking.faults()).toEqual([]);
+});
+
+/** Needed, though nothing in this file brings the operator to it; each with the test that does. */
+const USED_ELSEWHERE = [
+  // Asked of the authorizer, not by a request: test/crd/rbac.test.ts.
+  "update lockedcron.io/lockedcronjobs/finalizers",
+];
+
+test("the operator has used each of its rights, and asked for none that it does not have", async () => {
+  const uses = await audit.uses(`system:serviceaccount:${SYSTEM}:lockedcron`);
+  expect(uses.filter(({ refused }) => refused)).toEqual([]);
+  const rulesOf = async (...role: string[]): Promise<Rule[]> => {
+    const text = await site.cluster.kubectl(["get", ...role, "--output=json"]);
+    return (JSON.parse(text) as { rules: Rule[] }).rules;
+  };
+  const everywhere = await rulesOf("clusterrole", "lockedcron-operator");
+  expect(unused(everywhere, uses)).toEqual(USED_ELSEWHERE);
+  const own = await rulesOf("role", "lockedcron", "--namespace", SYSTEM);
+  expect(unused(own, uses, SYSTEM)).toEqual([]);
 });
