@@ -108,12 +108,16 @@ async function toKindCluster(record: ClusterRecord, stop: Stop): Promise<KindClu
       const words = ["load", "image-archive", archive, "--name", kindName(record.name)];
       await run(join(cluster.binDir, "kind"), words);
     },
+    killContainer: async (node, id) => {
+      const task = ["tasks", "kill", "--signal", "SIGKILL", id.replace(/^containerd:\/\//, "")];
+      await run("docker", ["exec", node, "ctr", "--namespace", "k8s.io", ...task]);
+    },
   };
 }
 
 /** A cluster in Docker containers, by kind. */
 export async function startKindMode(options: KindOptions): Promise<KindCluster> {
-  const { log = silent, nodes = 1 } = options;
+  const { log = silent, nodes = 1, image } = options;
   if (!Number.isInteger(nodes) || nodes < 1 || nodes > 10) {
     throw new UsageError(`--nodes ${nodes}: must be a whole number from 1 to 10`);
   }
@@ -134,7 +138,8 @@ export async function startKindMode(options: KindOptions): Promise<KindCluster> 
     await writeFile(config, kindConfig(nodes));
     log("kind creates the cluster (the first time it pulls the node image)");
     const where = ["--name", kindName(record.name), "--kubeconfig", join(dir, "admin.kubeconfig")];
-    await run(kind, ["create", "cluster", ...where, "--config", config, "--wait", "180s"]);
+    const how = ["--config", config, "--wait", "180s", ...(image ? ["--image", image] : [])];
+    await run(kind, ["create", "cluster", ...where, ...how]);
     return toKindCluster(record, stop);
   });
 }

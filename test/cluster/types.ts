@@ -121,6 +121,8 @@ export interface KindCluster extends Cluster {
   readonly mode: "kind";
   /** Imports an image archive on every node. */
   loadImage(archive: string): Promise<void>;
+  /** SIGKILL to the first process of a container of that node, as its status names it. */
+  killContainer(node: string, id: string): Promise<void>;
 }
 
 export interface StartOptions {
@@ -148,6 +150,8 @@ export interface SimulatedOptions extends ControlPlaneOptions {
 }
 
 export interface KindOptions extends StartOptions {
+  /** Node image, which says the version of Kubernetes. Default: kind's own. */
+  readonly image?: string | undefined;
   /** How many, at most 10, the first with the control plane. Default: 1. */
   readonly nodes?: number | undefined;
 }

@@ -23,9 +23,8 @@ afterAll(async () => {
   await site?.[Symbol.asyncDispose]();
 });
 async function some(component: "operator" | "redis", count: number): Promise<Pod[]> {
-  const found = (await site.pods(component)).filter(isReady);
-  expect(found.length).toBeGreaterThanOrEqual(count);
-  return found.slice(0, count);
+  await allReady(site, component, component === "redis" ? 5 : 3);
+  return (await site.pods(component)).slice(0, count);
 }
 
 /** When all is in its place again: what is wrong with the ticks until then. */
@@ -71,7 +70,7 @@ test("the whole StatefulSet is restarted: one node after the other, each after i
 }, 1_200_000);
 
 test("the API server is restarted in mid-tick", async () => {
-  await site.cluster.apiServer.restart({ how: "SIGKILL" });
+  await site.built().apiServer.restart({ how: "SIGKILL" });
   expect(await faultsAfterAll()).toEqual([]);
 });
 

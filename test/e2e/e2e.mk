@@ -13,3 +13,11 @@ e2e-versions: setup ## e2e-core on the oldest and the newest Kubernetes (each bu
 	@for version in $(KUBERNETES_VERSIONS); do \
 	  echo "== Kubernetes $$version"; \
 	  LOCKEDCRON_KUBERNETES=$$version vitest run --project nodes test/e2e; done
+
+.PHONY: kind-e2e
+kind-e2e: deps ## e2e-core on kind, for machines with Docker: [KIND_IMAGE=kindest/node:...]
+	@LOCKEDCRON_E2E=kind KIND_IMAGE=$(KIND_IMAGE) vitest run --project nodes test/e2e
+
+.PHONY: kind-demo
+kind-demo: deps ## the chart on kind, for machines with Docker; stays until make cluster-down NAME=kind-demo
+	@node test/e2e/kind-demo.ts

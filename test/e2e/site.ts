@@ -1,5 +1,6 @@
 /** A cluster with real nodes, the image on them, and the chart: installed, changed and removed as people do. */
 import { join } from "node:path";
+import { ROOT } from "../../tools/ci/command.ts";
 import { parseSchedule } from "../../src/domain/schedule/index.ts";
 import type { KubeObject } from "../../src/api/types.ts";
 import { namespaces, pods, type KubeClient, type ResourceType } from "../../src/kube/index.ts";
@@ -7,11 +8,13 @@ import { openWitness, type Witness } from "../chaos/ticks.ts";
 import { CHART, openHelm, type Helm, type HelmName } from "../chart/helm.ts";
 import {
   startCluster,
+  type Cluster,
   type ClusterNode,
   type ComponentFlags,
   type NodesCluster,
 } from "../cluster/cluster.ts";
 import { until } from "../cluster/proc.ts";
+import { run } from "../cluster/run.ts";
 import { clientOf } from "../crd/fixture.ts";
 import { accountOf, type Account } from "../demo/account.ts";
 import { buildImage } from "../image/build.ts";
@@ -47,9 +50,11 @@ export interface SiteOptions {
 }
 
 export interface Site extends AsyncDisposable {
-  readonly cluster: NodesCluster;
+  readonly cluster: Cluster;
   readonly client: KubeClient;
   readonly helm: Helm;
+  /** The cluster whose servers and nodes are ours to break. @throws Error on kind */
+  built(): NodesCluster;
   /** Installs or upgrades; returns when Helm does, not when it runs. */
   install(values?: object): Promise<void>;
   uninstall(): Promise<void>;
@@ -63,25 +68,73 @@ export interface Site extends AsyncDisposable {
   witness(): Promise<Witness>;
 }
 
-export async function openSite(o: SiteOptions = {}): Promise<Site> {
-  const { log = (line) => console.error(`[e2e] ${line}`), nodes = 1 } = o;
-  await using stack = new AsyncDisposableStack();
-  const helm = await openHelm(o.helm);
+/** What a kind of cluster adds: how images get onto its nodes, and how a container is killed behind everybody's back. */
+interface Ground extends AsyncDisposable {
+  readonly cluster: Cluster;
+  readonly built: NodesCluster | undefined;
+  killContainer(node: string, id: string): Promise<void>;
+}
+
+/** Real nodes of this machine, with stand-ins for what is pulled elsewhere. */
+async function builtGround(o: SiteOptions, log: (line: string) => void): Promise<Ground> {
+  const name = `${IMAGE}:e2e`;
   const images = [
-    await buildImage({ name: `${IMAGE}:e2e`, stages: "offline", version: "e2e", log }),
+    await buildImage({ name, stages: "offline", version: "e2e", log }),
     await standIn("valkey", REDIS_IMAGE),
   ];
-  const cluster = stack.use(
-    await startCluster({
-      mode: "nodes",
-      nodes,
-      log,
-      flags: o.flags,
-      // Changed Secrets reach pods sooner than after a minute.
-      kubelet: { syncFrequency: "5s" },
-    }),
-  );
+  const cluster = await startCluster({
+    mode: "nodes",
+    nodes: o.nodes ?? 1,
+    log,
+    flags: o.flags,
+    // Changed Secrets reach pods sooner than after a minute.
+    kubelet: { syncFrequency: "5s" },
+  });
   for (const image of images) await cluster.loadImage(image);
+  return {
+    cluster,
+    built: cluster,
+    killContainer: (node, id) => nodeNamed(cluster, node).killContainer(id),
+    [Symbol.asyncDispose]: () => cluster.stop(),
+  };
+}
+
+/** kind, for machines with Docker: everything is pulled, and built by Docker. KIND_IMAGE picks the version of Kubernetes. */
+async function kindGround(o: SiteOptions, log: (line: string) => void): Promise<Ground> {
+  const cluster = await startCluster({
+    mode: "kind",
+    nodes: o.nodes ?? 1,
+    log,
+    image: process.env["KIND_IMAGE"],
+  });
+  const name = `${IMAGE}:e2e`;
+  const archive = join(cluster.dir, "image.tar");
+  await run("docker", ["build", "--tag", name, ROOT]);
+  await run("docker", ["save", "--output", archive, name]);
+  await cluster.loadImage(archive);
+  return {
+    cluster,
+    built: undefined,
+    killContainer: cluster.killContainer,
+    [Symbol.asyncDispose]: () => cluster.stop(),
+  };
+}
+
+function nodeNamed(cluster: NodesCluster, wanted: string | undefined): ClusterNode {
+  const node = cluster.nodes.find(({ name }) => name === wanted);
+  if (node === undefined) throw new Error(`there is no node ${wanted}`);
+  return node;
+}
+
+/** Whether the suite runs on kind (LOCKEDCRON_E2E=kind) and not on nodes of its own. */
+export const ON_KIND = process.env["LOCKEDCRON_E2E"] === "kind";
+
+export async function openSite(o: SiteOptions = {}): Promise<Site> {
+  const { log = (line) => console.error(`[e2e] ${line}`) } = o;
+  await using stack = new AsyncDisposableStack();
+  const helm = await openHelm(o.helm);
+  const ground = stack.use(await (ON_KIND ? kindGround : builtGround)(o, log));
+  const { cluster } = ground;
   const client = stack.use(clientOf(cluster.adminKubeconfig));
   for (const name of [SYSTEM, WORK]) {
     const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
@@ -90,10 +143,9 @@ export async function openSite(o: SiteOptions = {}): Promise<Site> {
   const release = ["lockedcron", "--namespace", SYSTEM];
   const { kubeconfigPath: kubeconfig } = cluster;
 
-  async function podsOf(component: string): Promise<Pod[]> {
-    const labelSelector = `app.kubernetes.io/component=${component}`;
-    const { items } = await client.list(podType, { namespace: SYSTEM, labelSelector });
-    return items;
+  function built(): NodesCluster {
+    if (ground.built === undefined) throw new Error("not on kind: its servers are not ours");
+    return ground.built;
   }
 
   const held = stack.move();
@@ -101,6 +153,7 @@ export async function openSite(o: SiteOptions = {}): Promise<Site> {
     cluster,
     client,
     helm,
+    built,
     async install(values = {}) {
       const stdin = JSON.stringify({ image: { tag: "e2e" }, ...values });
       const args = ["upgrade", "--install", ...release, CHART, "--values=-"];
@@ -114,22 +167,19 @@ export async function openSite(o: SiteOptions = {}): Promise<Site> {
       const args = ["rollout", "status", "deployment/lockedcron", "--namespace", SYSTEM];
       await cluster.kubectl([...args, `--timeout=${PATIENCE_MS / 1000}s`]);
     },
-    pods: podsOf,
+    async pods(component) {
+      const labelSelector = `app.kubernetes.io/component=${component}`;
+      return (await client.list(podType, { namespace: SYSTEM, labelSelector })).items;
+    },
     async kill(pod) {
       const id = pod.status?.containerStatuses?.[0]?.containerID;
       if (id === undefined) throw new Error(`${pod.metadata.name} has no container yet`);
-      await nodeOf(pod).killContainer(id);
+      await ground.killContainer(pod.spec.nodeName ?? "", id);
     },
-    nodeOf,
+    nodeOf: (pod) => nodeNamed(built(), pod.spec.nodeName),
     witness: () => openWitness(client, WORK),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
-
-  function nodeOf(pod: Pod): ClusterNode {
-    const node = cluster.nodes.find(({ name }) => name === pod.spec.nodeName);
-    if (node === undefined) throw new Error(`${pod.metadata.name} is on no node yet`);
-    return node;
-  }
 }
 
 export const isReady = (pod: Pod): boolean =>
@@ -194,6 +244,3 @@ export function account(witness: Witness, name: string, expression: string, at: 
   const jobs = witness.jobs(name);
   return accountOf({ name, schedule: parsed.schedule, anchor, until: at, history, jobs });
 }
-
-/** The workspace of a chart test that needs none of the cluster. */
-export const EXAMPLE = join(CHART, "../../examples/every-minute.yaml");

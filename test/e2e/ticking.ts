@@ -2,11 +2,15 @@
 import type { Witness } from "../chaos/ticks.ts";
 import { account, PATIENCE_MS, workload, type Site } from "./site.ts";
 
-/** Two schedules; one pod per ten seconds is what a small machine can start beside all else. */
+/**
+ * Two schedules; one pod per ten seconds is what a small machine can start beside all else. Runs of the first may overlap, so
+ * it goes on when a pod is on a node that nobody reaches; those of the second may not, so it waits then.
+ */
 const EXPRESSIONS: Readonly<Record<string, string>> = {
   often: "@every 10s",
   minutely: "* * * * *",
 };
+const POLICIES: Readonly<Record<string, string>> = { often: "Allow", minutely: "Forbid" };
 
 export interface Ticking extends AsyncDisposable {
   readonly witness: Witness;
@@ -22,7 +26,8 @@ export interface Ticking extends AsyncDisposable {
 export async function startTicking(site: Site): Promise<Ticking> {
   const witness = await site.witness();
   for (const [name, expression] of Object.entries(EXPRESSIONS)) {
-    await site.cluster.kubectl(["apply", "--filename=-"], { stdin: workload(name, expression) });
+    const stdin = workload(name, expression, { concurrencyPolicy: POLICIES[name] });
+    await site.cluster.kubectl(["apply", "--filename=-"], { stdin });
   }
 
   function faultsOf(name: string, expression: string): string[] {
