@@ -1,4 +1,4 @@
-/** Effects on a ledger as a whole: made, handed over, rebased, a missed tick recorded. */
+/** Effects on a ledger as a whole: let go, rebased, a missed tick recorded. How it is made: ledger-making.ts. */
 import { keyOf } from "../api/names.ts";
 import { EventReason, Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
@@ -9,61 +9,14 @@ import {
   type Action,
   type Decision,
 } from "../domain/decide/index.ts";
-import type { JobView } from "../domain/job.ts";
-import { hasUnsettled, miss, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
+import { miss, type Ledger } from "../domain/ledger.ts";
 import { parseSpec, specOfText, type ParseScheduleResult } from "../domain/schedule/index.ts";
 import { casLost, entryOf, writeLedger } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
+import { parseTime } from "./ledger-making.ts";
 import type { LedgerRecord } from "./ports.ts";
 
-/** The longest that a lock of a namesake's run may live, as spec.lock.leaseSeconds allows. */
-const NAMESAKE_LEASE_MS = 3_600_000;
-
 type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
-
-/**
- * Makes the ledger. Everything it would have known is taken from what is there: the status, the Jobs. Reads are live,
- * so that a replica with an old cache does not begin the past anew.
- */
-export async function initLedger(c: Context, key: string): Promise<StepResult> {
-  const owner = await c.owners.read(key);
-  if (owner === undefined) return againIn(c, 1_000, "the LockedCronJob is gone");
-  // With none in the cache the create itself finds out whether there is one.
-  const known = c.ledgers.cached(key);
-  const current = known === undefined ? undefined : await c.ledgers.read(key);
-  // Our cache was behind, and a newer release has written it since: it is not ours to write over.
-  if (current?.contents.state === "newer") return decideAgain("the ledger cannot be read");
-  const old = current?.contents.state === "present" ? current.contents.ledger : undefined;
-  if (old?.owner === owner.metadata.uid) return decideAgain("exists");
-  const jobs = (await c.jobs.list(key)).filter((j) => j.ownerUid === owner.metadata.uid);
-  const status = parseTime(owner.status?.lastScheduleTime);
-  const lastTick = Math.max(0, status, ...jobs.map((j) => j.tick ?? 0));
-  const ledger = newLedger({
-    owner: owner.metadata.uid,
-    schedule: scheduleText(owner),
-    anchor: Date.parse(owner.metadata.creationTimestamp),
-    lastTick,
-    ...(lastTick === 0 ? {} : { lastLaunched: lastTick }),
-    token: Math.max(
-      current?.token ?? 0,
-      owner.status?.token ?? 0,
-      ...jobs.map((j) => j.token ?? 0),
-    ),
-    runs: [...pendingOf(old), ...jobs.flatMap((j) => runOf(j) ?? [])],
-  });
-  try {
-    await (current === undefined
-      ? c.ledgers.create(owner, ledger)
-      : c.ledgers.write(current, ledger, owner));
-  } catch (error) {
-    return casLost(c, key, error);
-  }
-  // A namesake's runs exclude nobody here: their locks must not hold up the first ticks until they run out.
-  for (const run of old?.runs ?? []) {
-    if (run.lockKey !== "") void c.locks.release(run.lockKey, run.lockValue, NAMESAKE_LEASE_MS);
-  }
-  return decideAgain("created");
-}
 
 /**
  * Lets go of a ledger that was deleted while its finalizer held it. Until then it has served on; the one that takes its
@@ -96,32 +49,6 @@ function tells({ status }: LockedCronJob, { token, lastLaunched }: Ledger): bool
   return (
     (status?.token ?? 0) === token && parseTime(status?.lastScheduleTime) === (lastLaunched ?? 0)
   );
-}
-
-/** A namesake's runs of which a POST may still arrive: to forget them would let their finalizers go too early. */
-function pendingOf(old: Ledger | undefined): Run[] {
-  return (old?.runs ?? [])
-    .filter(hasUnsettled)
-    .map((r) => ({ ...r, of: r.of ?? old?.owner ?? "" }));
-}
-
-/** A run as its Job tells of it; finished ones are history. */
-function runOf(job: JobView): Run | undefined {
-  const { tick, runId, token, lockKey, lockValue, attempt = 1 } = job;
-  if (job.outcome !== undefined && !job.hasLaunchFinalizer) return undefined;
-  if (tick === undefined || runId === undefined || token === undefined) return undefined;
-  return {
-    tick,
-    runId,
-    token,
-    jobName: job.name,
-    lockKey: lockKey ?? "",
-    lockValue: lockValue ?? "",
-    attempts: [{ n: attempt, by: "unknown/rebuilt", settled: true }],
-    why: Reason.LedgerMissing,
-    jobUID: job.uid,
-    ...(job.lock === undefined ? {} : { lock: job.lock, lockedAt: job.createdAt }),
-  };
 }
 
 /** An edited schedule: ticks count from now on. What was due by the old one and did not run is recorded. */
@@ -232,9 +159,4 @@ export async function recordMiss(
   };
   c.events.event(owner, type, reason, message);
   return decideAgain("missed");
-}
-
-function parseTime(text: string | undefined): number {
-  const ms = text === undefined ? Number.NaN : Date.parse(text);
-  return Number.isNaN(ms) ? 0 : ms;
 }

@@ -34,6 +34,8 @@ import { isNewer } from "./versions.ts";
 const UNTRACKED = { managedFields: [{}] };
 /** We have made all of it: no second decoding in search of unknown fields. */
 const LEAN_PUT = { priority: "high", fieldValidation: "Ignore" } as const;
+/** The Lease's leaseTransitions is an int32; the ledger itself goes on counting. */
+const MAX_INT32 = 2 ** 31 - 1;
 
 interface Known extends LedgerRecord {
   lease: Lease;
@@ -61,6 +63,7 @@ export function createLedgerStore(o: {
   onGone?(key: Key, last: Ledger): void;
 }): LedgerStore {
   const known = new Map<Key, Known>();
+  const lasts = new Map<Key, { uid: string; ledger: Ledger }>();
   const withRuns = new Set<Key>();
   const gone = createGone();
 
@@ -83,6 +86,9 @@ export function createLedgerStore(o: {
       lease,
     };
     if (gone.has(record.uid)) return record;
+    if (record.contents.state === "present") {
+      lasts.set(key, { uid: record.uid, ledger: record.contents.ledger });
+    }
     known.set(key, record);
     const open = record.contents.state === "present" && record.contents.ledger.runs.length > 0;
     if (open) withRuns.add(key);
@@ -109,6 +115,8 @@ export function createLedgerStore(o: {
 
   return {
     cached: (key) => known.get(key),
+    last: (key) => lasts.get(key),
+    forget: (key) => void lasts.delete(key),
     keys: () => known.keys(),
     withRuns: () => withRuns,
     withAttemptsOf: (isMeant) =>
@@ -151,19 +159,11 @@ export function createLedgerStore(o: {
         return undefined;
       }
     },
+    async reserve(owner) {
+      return own(learn(await o.client.create(o.leases, emptyLease(owner))));
+    },
     async create(owner, ledger) {
-      const { namespace, name } = owner.metadata;
-      const lease = {
-        apiVersion: "coordination.k8s.io/v1",
-        kind: "Lease",
-        metadata: {
-          name: ledgerName(name),
-          namespace,
-          labels: labelsOf(name),
-          ownerReferences: [referenceTo(owner)],
-        },
-      };
-      const body = withLedger(lease as unknown as Lease, ledger, o.clock.now());
+      const body = withLedger(emptyLease(owner), ledger, o.clock.now());
       return own(learn(await o.client.create(o.leases, body)));
     },
     async write(record, ledger, owner) {
@@ -183,6 +183,22 @@ export function createLedgerStore(o: {
   };
 }
 
+function emptyLease(owner: LockedCronJob): Lease {
+  const { namespace, name } = owner.metadata;
+  const lease = {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: {
+      name: ledgerName(name),
+      namespace,
+      labels: labelsOf(name),
+      ownerReferences: [referenceTo(owner)],
+    },
+    spec: {},
+  };
+  return lease as unknown as Lease;
+}
+
 /** The write took the last finalizer off a Lease that was being deleted, and with it the Lease went. */
 function wentWithIt({ metadata }: Lease): boolean {
   return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0;
@@ -199,16 +215,19 @@ function contentsOf(lease: Lease): LedgerState {
   if (parsed.ok) return { state: "present", ledger: parsed.ledger };
   return parsed.reason === "newer"
     ? { state: "newer", message: parsed.message }
-    : { state: "orphan", why: "garbled" };
+    : { state: "orphan", why: parsed.reason, held: isHeld(lease) };
+}
+
+function isHeld({ metadata }: Lease): boolean {
+  return metadata.finalizers?.includes(LAUNCH_FINALIZER) ?? false;
 }
 
 function othersOf({ metadata }: Lease): string[] {
   return (metadata.finalizers ?? []).filter((f) => f !== LAUNCH_FINALIZER);
 }
 
-function isHeldInDeletion({ metadata }: Lease): boolean {
-  const held = metadata.finalizers?.includes(LAUNCH_FINALIZER) ?? false;
-  return held && metadata.deletionTimestamp !== undefined;
+function isHeldInDeletion(lease: Lease): boolean {
+  return isHeld(lease) && lease.metadata.deletionTimestamp !== undefined;
 }
 
 /**
@@ -231,7 +250,7 @@ function withLedger(lease: Lease, ledger: Ledger, now: number): Lease {
     spec: {
       ...lease.spec,
       holderIdentity: newest === undefined ? null : newest.runId,
-      leaseTransitions: ledger.token,
+      leaseTransitions: Math.min(ledger.token, MAX_INT32),
       renewTime: microTime(now),
     },
   };

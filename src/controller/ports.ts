@@ -31,6 +31,11 @@ export interface Ledgers {
   cached(key: string): LedgerRecord | undefined;
   /** Linearizable. */
   read(key: string): Promise<LedgerRecord | undefined>;
+  /** The last that this process has read in a Lease of this name, be it gone or garbled since; and that Lease's uid. */
+  last(key: string): { uid: string; ledger: Ledger } | undefined;
+  forget(key: string): void;
+  /** Makes the Lease, without a ledger in it. */
+  reserve(owner: LockedCronJob): Promise<LedgerRecord>;
   create(owner: LockedCronJob, ledger: Ledger): Promise<LedgerRecord>;
   /** PUT with resourceVersion and uid. With `owner` the Lease is handed to it (the ledger was a namesake's). */
   write(record: LedgerRecord, ledger: Ledger, owner?: LockedCronJob): Promise<LedgerRecord>;

@@ -12,6 +12,7 @@ import { againIn, decideAgain, type Context, type StepResult } from "./context.t
 import { mutexesOf } from "../domain/lock-terms.ts";
 import { candidateOf, type Candidate } from "./elections.ts";
 import { launch, send, takeOver } from "./launch.ts";
+import { initLedger } from "./ledger-making.ts";
 import { lockMutexes } from "./mutex-effects.ts";
 import type { LedgerRecord } from "./ports.ts";
 import type { ScheduleCache } from "./schedule-cache.ts";
@@ -156,6 +157,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         if (upkeep === undefined) {
           if (world.owner === undefined) {
             schedules.forget(key);
+            if (world.record === undefined) c.ledgers.forget(key);
             eventGiven.delete(key);
           }
           return rest(world, decision);
@@ -219,7 +221,7 @@ function ledgerFor(
 
 async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> {
   const { key, owner, record, snapshot: s } = w;
-  if (d.do === "initLedger") return ledgers.initLedger(c, key);
+  if (d.do === "initLedger") return initLedger(c, key);
   if (d.do === "dropFinalizer") return runs.dropFinalizer(c, key, owner, d);
   if (d.do === "nothing") return decideAgain("nothing");
 

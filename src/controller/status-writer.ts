@@ -7,6 +7,7 @@ import { ConditionType } from "../api/reasons.ts";
 import type { Key } from "../api/names.ts";
 import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import type { Clock } from "../clock.ts";
+import { ledgerTroubleOf } from "../domain/decide/index.ts";
 import { rankOf } from "../domain/election.ts";
 import type { LockBackend, TemplateVerdict } from "../domain/conditions.ts";
 import { activeRuns, type Ledger } from "../domain/ledger.ts";
@@ -93,6 +94,7 @@ export function createStatusWriter(o: StatusWriterOptions): StatusWriter {
     return buildStatus({
       owner,
       ledger,
+      ledgerTrouble: contents === undefined ? undefined : ledgerTroubleOf(contents),
       now,
       template,
       schedule: o.schedules.of(key, owner),

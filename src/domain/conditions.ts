@@ -27,6 +27,8 @@ export interface StatusFacts {
   owner: LockedCronJob;
   schedule: ParseScheduleResult;
   ledger: Ledger | undefined;
+  /** Why there is no ledger to go by. */
+  ledgerTrouble?: { reason: Reason; message: string } | undefined;
   lock: LockBackend;
   /** undefined while it is not known. */
   template?: TemplateVerdict | undefined;
@@ -60,7 +62,8 @@ export function conditions(o: StatusFacts, runs: readonly Run[]): Condition[] {
   // A busy mutex is nothing to mend; one that can never be had is.
   const hopeless = mutexes !== undefined && HOPELESS.includes(mutexes.reason) ? mutexes : undefined;
   const stalled = [schedule, template, hopeless].find((v) => v?.ok === false);
-  const ready = refusal ?? stalled ?? waiting(o, lock, runs) ?? goesOn(o);
+  const trouble = o.ledgerTrouble === undefined ? undefined : { ok: false, ...o.ledgerTrouble };
+  const ready = trouble ?? refusal ?? stalled ?? waiting(o, lock, runs) ?? goesOn(o);
   return [
     conditionOf(o, ConditionType.Ready, ready),
     conditionOf(o, ConditionType.ScheduleValid, schedule),

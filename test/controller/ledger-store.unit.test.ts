@@ -126,9 +126,22 @@ describe("the watch", () => {
 });
 
 describe("contents that cannot be read", () => {
+  it("tell by their finalizer that they knew of a pending POST; what was read before is kept", () => {
+    const { store } = aStore();
+    const before = aLedger({ token: 9 });
+    store.observe(aLease(before));
+    store.observe(aLease("{", { resourceVersion: "2", finalizers: [LAUNCH_FINALIZER] }));
+    expect(known(store).contents).toEqual({ state: "orphan", why: "garbled", held: true });
+    expect(store.last(KEY)).toEqual({ uid: "lease-1", ledger: before });
+    store.observeDeleted(aLease("{", { resourceVersion: "3" }));
+    expect(store.last(KEY)?.ledger).toEqual(before);
+    store.forget(KEY);
+    expect(store.last(KEY)).toBeUndefined();
+  });
+
   it.each([
-    ["nonsense is to be made anew", "{", { state: "orphan", why: "garbled" }],
-    ["so is nothing", "", { state: "orphan", why: "garbled" }],
+    ["nonsense is to be made anew", "{", { state: "orphan", why: "garbled", held: false }],
+    ["nothing is to be filled", "", { state: "orphan", why: "empty", held: false }],
     [
       "what a newer release has written is left alone",
       JSON.stringify({ version: 99 }),

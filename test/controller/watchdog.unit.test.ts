@@ -37,6 +37,9 @@ function watchdogOf(replica: string, time: ManualTime, launchedBy: string) {
     ledgers: {
       withRuns: () => [KEY],
       cached: () => record,
+      last: () => undefined,
+      forget: () => undefined,
+      reserve: async () => record,
       read: async () => record,
       create: async () => record,
       write: async () => record,

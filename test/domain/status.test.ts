@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { Reason } from "../../src/api/reasons.ts";
 import type { LockedCronJob, LockedCronJobStatus } from "../../src/api/types.ts";
 import { MAX_RUNS, type Ledger } from "../../src/domain/ledger.ts";
 import { parseSpec, tzdataVersion } from "../../src/domain/schedule/index.ts";
 import type { TemplateVerdict } from "../../src/domain/conditions.ts";
+import { ledgerTroubleOf } from "../../src/domain/decide/index.ts";
 import { buildStatus } from "../../src/domain/status.ts";
 import {
   aDecision,
@@ -24,6 +26,7 @@ function statusOf(o: {
   lock?: typeof UP;
   now?: number;
   template?: TemplateVerdict;
+  ledgerTrouble?: { reason: Reason; message: string };
 }): LockedCronJobStatus {
   const { owner = aLockedCronJob(), lock = UP, now = NOON + 1_000 } = o;
   return buildStatus({
@@ -31,6 +34,7 @@ function statusOf(o: {
     lock,
     now,
     template: o.template,
+    ledgerTrouble: o.ledgerTrouble,
     ledger: "ledger" in o ? o.ledger : aLedger({ lastTick: NOON }),
     schedule: parseSpec(owner.spec, "team/report"),
   });
@@ -316,4 +320,15 @@ describe("conditions", () => {
     expect(status.observedGeneration).toBe(6);
     expect(status.conditions?.map((c) => c.observedGeneration)).toEqual([6, 6, 6, 6, 6]);
   });
+});
+
+it("is not ready while nobody can read the ledger, and says the way out", () => {
+  const trouble = ledgerTroubleOf({ state: "orphan", why: "garbled", held: true });
+  const status = statusOf({ ledger: undefined, ...(trouble && { ledgerTrouble: trouble }) });
+  expect(conditionOf(status, "Ready")).toMatchObject({
+    status: "False",
+    reason: "LedgerUnreadable",
+    message: expect.stringContaining("take the finalizer lockedcron.io/launch off the Lease"),
+  });
+  expect(ledgerTroubleOf({ state: "orphan", why: "garbled", held: false })).toBeUndefined();
 });

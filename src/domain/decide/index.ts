@@ -8,7 +8,14 @@ import { decideDue } from "./due.ts";
 import { decideRun, decideStrays, isClockWrong } from "./runs.ts";
 import type { Ledger } from "../ledger.ts";
 import { specText } from "../schedule/index.ts";
-import { isGone, nothing, type Decision, type Snapshot, type Wait } from "./types.ts";
+import {
+  isGone,
+  nothing,
+  type Decision,
+  type LedgerState,
+  type Snapshot,
+  type Wait,
+} from "./types.ts";
 
 export { MAX_COUNTED } from "./due.ts";
 export { isClockWrong, MAX_CLOCK_SKEW_MS } from "./runs.ts";
@@ -54,6 +61,19 @@ export function clockSkewMessage(skewMs: number): string {
   return `this replica's clock is ${by} the API server's: it takes no ticks until both agree (NTP on the node)`;
 }
 
+/** What is wrong with a ledger that cannot be made anew without somebody's help, and the way out. */
+export function ledgerTroubleOf(
+  state: LedgerState,
+): { reason: Reason; message: string } | undefined {
+  if (state.state === "newer") return { reason: Reason.LedgerUnreadable, message: state.message };
+  if (state.state !== "orphan" || state.why === "namesake" || !state.held) return undefined;
+  const message =
+    "the ledger is garbled, and it knew of a Job whose creation may still be on its way: nothing is launched. " +
+    "Put its annotation lockedcron.io/ledger back; or, once no operator of before runs any more, take the finalizer " +
+    "lockedcron.io/launch off the Lease";
+  return { reason: Reason.LedgerUnreadable, message };
+}
+
 function initLedger(s: Snapshot, wait: Wait): Decision {
   // Any replica may do it; each rank gets three seconds' start on the next, which would only meet AlreadyExists.
   const created = Date.parse(s.owner?.metadata.creationTimestamp ?? "");
@@ -62,7 +82,7 @@ function initLedger(s: Snapshot, wait: Wait): Decision {
     wait(at);
     return nothing(Reason.StandBy, "another replica makes the ledger");
   }
-  const orphan = s.ledger.state === "orphan";
+  const orphan = s.ledger.state === "orphan" && s.ledger.why !== "empty";
   return {
     do: "initLedger",
     reason: orphan ? Reason.LedgerOfNamesake : Reason.LedgerMissing,

@@ -17,8 +17,10 @@ export type AttemptFate = "unsent" | "inDoubt" | "foreign" | "past";
 export type LedgerState =
   | { state: "absent" }
   | { state: "present"; ledger: Ledger }
-  /** It belongs to a deleted namesake, or cannot be read: rebuilt, but its token goes on. */
-  | { state: "orphan"; why: "namesake" | "garbled" }
+  /** It belongs to a deleted namesake: rebuilt, but its token goes on, and so do its pending runs. */
+  | { state: "orphan"; why: "namesake" }
+  /** Not filled yet, or not to be read. `held`: its finalizer says that it knew of a POST that may still arrive. */
+  | { state: "orphan"; why: "empty" | "garbled"; held: boolean }
   | { state: "newer"; message: string };
 
 /** The whole world that a decision looks at. Everything that moves is in here; `decide` asks nobody else. */

@@ -82,6 +82,8 @@ export const scenarios = {
   },
   ledgerDeleted: { ...oneTick, faults: { ledgerDeleted: 1 } },
   ledgerDeletedAlone: { ...alone, faults: { ledgerDeleted: 1, lost: 1 } },
+  /** Two replicas make the ledger at the same time, and it is deleted once it has served. */
+  ledgerMadeAndDeleted: { ...twoAttempts, noLedger: true, faults: { ledgerDeleted: 1 } },
   ledgerDeletedNextTick: {
     ...oneAttempt,
     processes: ONE,
