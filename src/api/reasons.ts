@@ -28,6 +28,7 @@ export const EventReason = {
   MutexNotAllowed: "MutexNotAllowed",
   MutexClash: "MutexClash",
   LedgerUnreadable: "LedgerUnreadable",
+  LedgerBlocked: "LedgerBlocked",
 } as const;
 export type EventReason = (typeof EventReason)[keyof typeof EventReason];
 
@@ -93,6 +94,7 @@ export const Reason = {
   LedgerMissing: "LedgerMissing",
   LedgerOfNamesake: "LedgerOfNamesake",
   LedgerUnreadable: "LedgerUnreadable",
+  LedgerBlocked: "LedgerBlocked",
   ScheduleChanged: "ScheduleChanged",
   Resumed: "Resumed",
   AttemptSettled: "AttemptSettled",

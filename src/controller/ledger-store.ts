@@ -212,7 +212,14 @@ function own(record: LedgerRecord | undefined): LedgerRecord {
 
 function contentsOf(lease: Lease): LedgerState {
   const parsed = parseLedger(lease.metadata.annotations?.[LEDGER_ANNOTATION]);
-  if (parsed.ok) return { state: "present", ledger: parsed.ledger };
+  if (parsed.ok) {
+    const leaving = lease.metadata.deletionTimestamp !== undefined && !isHeld(lease);
+    return {
+      state: "present",
+      ledger: parsed.ledger,
+      ...(leaving ? { leaving: othersOf(lease) } : {}),
+    };
+  }
   return parsed.reason === "newer"
     ? { state: "newer", message: parsed.message }
     : { state: "orphan", why: parsed.reason, held: isHeld(lease) };

@@ -38,7 +38,7 @@ export interface Logger {
 }
 
 export interface RootLogger extends Logger, AsyncDisposable {
-  /** Resolves when every line is handed to the output. Lines logged later are dropped. */
+  /** Resolves when every line is handed to the output, or two seconds later. Lines logged later are dropped. */
   close(): Promise<void>;
 }
 
@@ -65,6 +65,9 @@ interface Line {
 /** Winston hands the finished text to its transports under this symbol (its `MESSAGE`). */
 const MESSAGE = Symbol.for("message");
 const LINE = Symbol("line");
+
+/** How long the last lines may take, ms. */
+const CLOSE_MS = 2_000;
 
 const RANK: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
 
@@ -143,7 +146,13 @@ export function createLogger(options: LoggerOptions): RootLogger {
     closed = true;
     const finished = new Promise<void>((resolve) => winston.once("finish", () => resolve()));
     winston.end();
-    await finished;
+    // A reader that stands still must not keep the process from ending.
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_MS);
+    });
+    await Promise.race([finished, late]);
+    clearTimeout(timer);
     process.off("exit", buffer.flush);
     buffer.flush();
   }

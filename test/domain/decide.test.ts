@@ -430,3 +430,59 @@ describe("outside of its window a LockedCronJob has no ticks", () => {
     ],
   ]);
 });
+
+describe("a ledger that is being deleted and is kept by a finalizer of others", () => {
+  const leaving = {
+    state: "present" as const,
+    ledger: aLedger(),
+    leaving: ["example.com/backup"],
+  };
+
+  it("takes no claim; it is told of, with the way out", () => {
+    const decision = decide(aSnapshot({ ledger: leaving }));
+    expect(decision).toMatchObject({
+      do: "nothing",
+      reason: "LedgerBlocked",
+      event: { reason: "LedgerBlocked", type: "Warning" },
+    });
+    expect(decision.message).toContain("(example.com/backup): no tick can be claimed until");
+  });
+
+  it("is told of by one replica only", () => {
+    expect(decide(aSnapshot({ ledger: leaving, rank: 1 })).event).toBeUndefined();
+  });
+
+  it("takes no further attempt, and lets runs come to their end", () => {
+    const refusal = { reason: "", message: "", retryAt: NOON, count: 1 };
+    const refused = aRun({ refusal, attempts: [anAttempt({ settled: true })] });
+    const open = { ...leaving, ledger: aLedger({ lastTick: NOON, runs: [refused] }) };
+    expect(decide(aSnapshot({ ledger: open })).do).toBe("nothing");
+    const done = aJobView({ outcome: "Complete", finishedAt: NOON, hasLaunchFinalizer: false });
+    const ended = { ...leaving, ledger: aLedger({ lastTick: NOON, runs: [aStartedRun()] }) };
+    expect(decide(aSnapshot({ ledger: ended, jobs: [done] })).do).toBe("finish");
+  });
+});
+
+describe("an open claim whose schedule has become invalid", () => {
+  const schedule = {
+    ok: false as const,
+    reason: "UnknownTimeZone" as const,
+    message: "unknown time zone Mars/Base",
+  };
+  const ledger = present(aLedger({ lastTick: NOON, runs: [aRun()] }));
+
+  it.each(["unsent", "past", "foreign"] as const)("waits, and says so once (%s)", (fate) => {
+    expect(decide(aSnapshot({ schedule, ledger, fate }))).toMatchObject({
+      do: "nothing",
+      reason: "UnknownTimeZone",
+      event: { once: "generation 1" },
+      at: NOON + 6_000,
+    });
+  });
+
+  it("is given up when it is too late", () => {
+    const owner = aLockedCronJob({ startingDeadlineSeconds: 10 });
+    const late = { owner, schedule, ledger, now: NOON + MINUTE, fate: "past" as const };
+    expect(decide(aSnapshot(late))).toMatchObject({ do: "abandon", reason: "TooLate" });
+  });
+});

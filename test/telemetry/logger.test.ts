@@ -193,3 +193,11 @@ describe("close", () => {
     await expect(log.close()).resolves.toBeUndefined();
   });
 });
+
+it("closes although its reader stands still", async () => {
+  const output = new Writable({ write: () => undefined });
+  const log = createLogger({ level: "info", format: "json", replica: "a", output });
+  for (let i = 0; i < 100; i++) log.info("a line");
+  await log.close();
+  expect(output.writableLength).toBeGreaterThan(0);
+});

@@ -5,7 +5,9 @@
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import { decideDue } from "./due.ts";
-import { decideRun, decideStrays, isClockWrong } from "./runs.ts";
+import { clockSkewMessage, isClockWrong } from "./clock.ts";
+import { decideRun } from "./runs.ts";
+import { decideStrays } from "./strays.ts";
 import type { Ledger } from "../ledger.ts";
 import { specText } from "../schedule/index.ts";
 import {
@@ -18,7 +20,7 @@ import {
 } from "./types.ts";
 
 export { MAX_COUNTED } from "./due.ts";
-export { isClockWrong, MAX_CLOCK_SKEW_MS } from "./runs.ts";
+export { clockSkewMessage, isClockWrong, MAX_CLOCK_SKEW_MS } from "./clock.ts";
 export type { Action, AttemptFate, Decision, LedgerState, Snapshot } from "./types.ts";
 
 /** How often a replica whose clock is wrong looks whether it still is, ms. */
@@ -52,19 +54,27 @@ function decideNow(s: Snapshot, wait: Wait): Decision {
   if (owner === undefined || ledger === undefined) {
     return nothing(Reason.Deleted, "it is being deleted");
   }
+  const trouble = ledgerTroubleOf(s.ledger);
+  if (trouble !== undefined) return blocked(s, trouble);
   return decideTick(s, owner, ledger, wait);
 }
 
-/** What is wrong with a clock, and the way out. */
-export function clockSkewMessage(skewMs: number): string {
-  const by = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? "ahead of" : "behind"}`;
-  return `this replica's clock is ${by} the API server's: it takes no ticks until both agree (NTP on the node)`;
+function blocked(s: Snapshot, { reason, message }: { reason: Reason; message: string }): Decision {
+  if (s.rank > 0) return nothing(reason, message);
+  const event = { reason: EventReason.LedgerBlocked, type: "Warning" as const, message };
+  return { ...nothing(reason, message), event: { ...event, once: message } };
 }
 
 /** What is wrong with a ledger that cannot be made anew without somebody's help, and the way out. */
 export function ledgerTroubleOf(
   state: LedgerState,
 ): { reason: Reason; message: string } | undefined {
+  if (state.state === "present" && state.leaving !== undefined) {
+    const message =
+      `the ledger is being deleted, and finalizers of others keep it (${state.leaving.join(", ")}): ` +
+      "no tick can be claimed until they are taken off the Lease";
+    return { reason: Reason.LedgerBlocked, message };
+  }
   if (state.state === "newer") return { reason: Reason.LedgerUnreadable, message: state.message };
   if (state.state !== "orphan" || state.why === "namesake" || !state.held) return undefined;
   const message =

@@ -2,14 +2,14 @@ import { Reason } from "../../api/reasons.ts";
 import type { JobView } from "../job.ts";
 import { decideWaiting } from "./waiting.ts";
 import type { Attempt, Run } from "../ledger.ts";
+import { isClockWrong } from "./clock.ts";
+import { dropFinalizer } from "./strays.ts";
 import { isGone, type AttemptFate, type Decision, type Snapshot, type Wait } from "./types.ts";
 
 /** How often to look at a fact that no watch announces, ms. */
 const POLL_MS = 5_000;
 /** A Job's end is told in whole seconds and seen a little later; each rank leaves so much to the ranks before it, ms. */
 const FINISH_HEAD_START_MS = 2_000;
-/** A stray finalizer waits this long, so that a ledger which is newer than our cache can arrive, ms. */
-const STRAY_AFTER_MS = 2_000;
 
 /**
  * What an open run needs next; undefined when nothing is to be done now.
@@ -48,6 +48,9 @@ function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined 
   const fates = run.attempts.map((a) => fateOf(s, run, a));
   if (isGone(s) || run.of !== undefined) return endOwnerless(s, run, fates, wait);
 
+  // Without a calendar no Job can be built, and what is wrong with it is told once, when its ticks are looked at.
+  if (s.schedule?.ok !== true) return decideUnbuildable(s, run, fates, wait);
+
   const unsent = run.attempts.find((_, i) => fates[i] === "unsent");
   if (unsent !== undefined) {
     return {
@@ -58,8 +61,8 @@ function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined 
       message: `attempt ${unsent.n} is claimed and not sent yet`,
     };
   }
-  // By such a clock nobody can tell whether the tick is too late.
-  if (isClockWrong(s)) {
+  // By such a clock nobody can tell whether the tick is too late; and a ledger that is leaving takes no attempt.
+  if (isClockWrong(s) || isLeaving(s)) {
     wait(s.now + POLL_MS);
     return undefined;
   }
@@ -69,22 +72,37 @@ function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined 
     wait(at);
     return undefined;
   }
-  // While a POST may still arrive the tick cannot be given up; then it rather runs late.
-  if (s.now > deadlineOf(s, run.tick) && fates.every((f) => f === "past")) {
-    return {
-      do: "abandon",
-      run,
-      missed: true,
-      reason: Reason.TooLate,
-      message: "it was claimed, no Job appeared, and startingDeadlineSeconds are over",
-    };
-  }
+  const tooLate = givenUp(s, run, fates);
+  if (tooLate !== undefined) return tooLate;
   return {
     do: "takeOver",
     run,
     reason: Reason.TakeOver,
     message: `attempt ${run.attempts.at(-1)?.n} by ${run.attempts.at(-1)?.by} brought no Job in time`,
   };
+}
+
+/** Too late. While a POST may still arrive the tick cannot be given up; then it rather runs late. */
+function givenUp(s: Snapshot, run: Run, fates: readonly AttemptFate[]): Decision | undefined {
+  if (s.now <= deadlineOf(s, run.tick) || !fates.every((f) => f === "past")) return undefined;
+  return {
+    do: "abandon",
+    run,
+    missed: true,
+    reason: Reason.TooLate,
+    message: "it was claimed, no Job appeared, and startingDeadlineSeconds are over",
+  };
+}
+
+function decideUnbuildable(
+  s: Snapshot,
+  run: Run,
+  fates: readonly AttemptFate[],
+  wait: Wait,
+): Decision | undefined {
+  const tooLate = isClockWrong(s) ? undefined : givenUp(s, run, fates);
+  if (tooLate === undefined) wait(s.now + POLL_MS);
+  return tooLate;
 }
 
 /** Nothing is created for a LockedCronJob that is gone; its open claims only have to end. */
@@ -252,36 +270,13 @@ function close(run: Run): Decision {
   };
 }
 
-/** Jobs that bear our finalizer though the ledger knows no such run: it ended, or went with its LockedCronJob. */
-export function decideStrays(s: Snapshot, runs: readonly Run[], wait: Wait): Decision | undefined {
-  for (const job of s.jobs) {
-    if (!job.hasLaunchFinalizer || runs.some((r) => r.runId === job.runId)) continue;
-    const at = job.createdAt + STRAY_AFTER_MS + s.standByMs;
-    if (s.now >= at) return dropFinalizer(job, true, "no run of the ledger knows it any more");
-    wait(at);
-  }
-  return undefined;
-}
-
-function dropFinalizer(job: JobView, stray: boolean, why: string): Decision {
-  return {
-    do: "dropFinalizer",
-    job,
-    stray,
-    reason: Reason.FinalizerPending,
-    message: `drop the launch finalizer of Job ${job.name}: ${why}`,
-  };
-}
-
 function fateOf(s: Snapshot, run: Run, attempt: Attempt): AttemptFate {
   return attempt.settled ? "past" : s.fateOf(run, attempt);
 }
 
-/** Beyond this a clock cannot be trusted with ticks. Clocks that are kept by NTP differ by milliseconds. */
-export const MAX_CLOCK_SKEW_MS = 30_000;
-
-export function isClockWrong(s: Pick<Snapshot, "clockSkewMs">): boolean {
-  return Math.abs(s.clockSkewMs) > MAX_CLOCK_SKEW_MS;
+/** The ledger is being deleted and takes no new attempt. */
+function isLeaving({ ledger }: Snapshot): boolean {
+  return ledger.state === "present" && ledger.leaving !== undefined;
 }
 
 /** The last instant at which the tick may still start; Infinity without startingDeadlineSeconds. */

@@ -16,7 +16,8 @@ export type AttemptFate = "unsent" | "inDoubt" | "foreign" | "past";
 
 export type LedgerState =
   | { state: "absent" }
-  | { state: "present"; ledger: Ledger }
+  /** `leaving`: it is being deleted, and only these finalizers, which are not ours, keep it. */
+  | { state: "present"; ledger: Ledger; leaving?: readonly string[] }
   /** It belongs to a deleted namesake: rebuilt, but its token goes on, and so do its pending runs. */
   | { state: "orphan"; why: "namesake" }
   /** Not filled yet, or not to be read. `held`: its finalizer says that it knew of a POST that may still arrive. */
