@@ -12,11 +12,12 @@ const others = () => bed.servers.map(({ url }) => url);
 
 describe("TLS", () => {
   it.each([
-    ["to the right host with the right CA", "127.0.0.1", true, "up", undefined],
-    ["with an unknown CA", "127.0.0.1", false, "down", /SELF_SIGNED|UNABLE_TO_VERIFY/],
-    ["with a certificate for another host", "elsewhere.example", true, "down", /ALTNAME/],
-  ])("%s", async (_, host, trusted, state, reason) => {
-    const certificate = makeCertificate(host);
+    ["to the right host with the right CA", "127.0.0.1", 2, true, "up", undefined],
+    ["with an unknown CA", "127.0.0.1", 2, false, "down", /SELF_SIGNED|UNABLE_TO_VERIFY/],
+    ["with a certificate for another host", "elsewhere.example", 2, true, "down", /ALTNAME/],
+    ["with a certificate that has expired", "127.0.0.1", -1, true, "down", /CERT_HAS_EXPIRED/],
+  ])("%s", async (_, host, days, trusted, state, reason) => {
+    const certificate = makeCertificate(host, days);
     const tlsPort = await freePort();
     const server = await startRedis({ args: certificate.serverArgs(tlsPort) });
     try {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { QuorumLock } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
 import { type SentinelGroup, startSentinelGroup } from "../redis/sentinel.ts";
+import { startProxy } from "../redis/proxy.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
 const bed = redisBed(2);
@@ -91,6 +92,31 @@ describe("a master under Sentinel", () => {
     const another = await bed.lock({ ...FAST, nodes: nodes() });
     group.sentinels[1]!.resume();
     expect(first(another)?.state).not.toBe("down");
+  });
+
+  it("is reached by another address where natMap says so", async () => {
+    const master = await group.master();
+    const proxy = await startProxy(() => master.port);
+    try {
+      const natMap = { [`127.0.0.1:${master.port}`]: `127.0.0.1:${proxy.port}` };
+      const lock = await bed.lock({ ...FAST, nodes: nodes({ natMap }) });
+      expect(first(lock)?.state).not.toBe("down");
+      expect(proxy.connections).toBe(1);
+      // Sentinel names the mapped address again and again; that is no failover.
+      const before = first(lock)?.since;
+      expect((await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS)).outcome).toBe("acquired");
+      await until("asked again", () => first(lock)?.facts?.clockOffsetMs !== undefined);
+      expect(first(lock)?.since).toBe(before);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("with fewer replicas than have to vote is unsafe, and says so before the first lock", async () => {
+    const lock = await bed.lock({ ...FAST, nodes: nodes({ waitReplicas: 3 }) });
+    expect(first(lock)).toMatchObject({ state: "unsafe", reason: "NOREPLICAS" });
+    expect(first(lock)?.message).toMatch(/waitReplicas asks for 3/);
+    await expect(lock.check()).rejects.toMatchObject({ code: "BadNode" });
   });
 
   it("of a name that no sentinel knows is named as such", async () => {

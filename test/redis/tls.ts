@@ -11,25 +11,23 @@ export interface TestCertificate {
   remove(): void;
 }
 
-export function makeCertificate(host: string): TestCertificate {
+/** @param days that it is valid from now; -1: it expired yesterday */
+export function makeCertificate(host: string, days = 2): TestCertificate {
   const dir = mkdtempSync(join(tmpdir(), "lockedcron-tls-"));
-  const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
+  const file = (name: string) => join(dir, `${name}.pem`);
+  const [cert, key, request] = [file("cert"), file("key"), file("request")];
   const san = /^[\d.]+$/.test(host) ? `IP:${host}` : `DNS:${host}`;
-  execFileSync(
-    "openssl",
-    [
-      ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split(" "),
-      "-keyout",
-      key,
-      "-out",
-      cert,
-      "-subj",
-      `/CN=${host}`,
-      "-addext",
-      `subjectAltName=${san}`,
-    ],
-    { stdio: "ignore" },
-  );
+  const openssl = (args: readonly string[]) => execFileSync("openssl", args, { stdio: "ignore" });
+  const words = (text: string) => text.split(" ");
+  openssl([
+    ...words("req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"),
+    ...words(`-keyout ${key} -out ${request} -subj /CN=${host} -addext subjectAltName=${san}`),
+  ]);
+  // `req -x509` would be one step, and makes no certificate that is over.
+  openssl([
+    ...words(`x509 -req -copy_extensions copy -days ${days}`),
+    ...words(`-in ${request} -signkey ${key} -out ${cert}`),
+  ]);
   return {
     ca: readFileSync(cert, "utf8"),
     serverArgs: (tlsPort) => [
