@@ -39,7 +39,7 @@ else await main(Number(first));
 async function holdUntilKilled([key = "", ...nodes]: readonly string[]): Promise<void> {
   const lock = createQuorumLock({ nodes });
   await lock.ready();
-  await lock.acquire(key, { leaseMs: LEASE_MS, watchdog: true });
+  await lock.acquire(key, { leaseMs: LEASE_MS, watchdog: true, waitMs: 10_000 });
   process.send?.("held");
 }
 
