@@ -64,6 +64,10 @@ bench-tick: setup ## tick to Job, beside native CronJob on the same cluster
 bench-footprint: setup ## start to ready, CPU and memory of a replica at rest
 	@node bench/footprint.ts $(BENCH)
 
+.PHONY: bench-schedule
+bench-schedule: deps ## the calendar: next, ranges, memory of 10,000 schedules
+	@node --expose-gc bench/schedule.ts
+
 .PHONY: bench-lock
 bench-lock: setup ## acquire and release beside raw commands and other Redlock libraries (bench/out/lock.json)
 	@node bench/lock/main.ts $(BENCH)

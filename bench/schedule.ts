@@ -2,7 +2,12 @@
  * Figures of the calendar: `node bench/schedule.ts`. Budget (design): `next` below 5 µs median for common schedules,
  * 10,000 parsed schedules within 60 MB.
  */
-import { parseSchedule, type Schedule } from "../src/domain/schedule/index.ts";
+import {
+  parseSchedule,
+  parseSpec,
+  type Schedule,
+  type ScheduleSpec,
+} from "../src/domain/schedule/index.ts";
 import { tzdbNames } from "../src/domain/schedule/tz-table.ts";
 import { loadZone } from "../src/domain/schedule/zone.ts";
 
@@ -23,6 +28,30 @@ const COMMON: readonly [expression: string, timeZone: string][] = [
   ["0 0 31 2 *", "Europe/London"],
   ["@every 10s", "UTC"],
 ];
+
+const SPECS: Readonly<Record<string, ScheduleSpec>> = {
+  "WallClock 30 2 * * * Europe/Berlin": {
+    schedule: "30 2 * * *",
+    timeZone: "Europe/Berlin",
+    dstPolicy: "WallClock",
+  },
+  "RunOnce 30 2 * * * Europe/Berlin": {
+    schedule: "30 2 * * *",
+    timeZone: "Europe/Berlin",
+    dstPolicy: "RunOnce",
+  },
+  "H/15 9-17 * * 1-5 America/New_York": {
+    schedule: "H/15 9-17 * * 1-5",
+    timeZone: "America/New_York",
+  },
+  "*/10 * * * * *": { schedule: "*/10 * * * * *" },
+  "four schedules": {
+    schedules: ["0 9 * * *", "0 12 * * 1-5", "30 18 1 * *", "H 3 * * 6"].map((schedule) => ({
+      schedule,
+      timeZone: "Europe/London",
+    })),
+  },
+};
 
 function must(expression: string, timeZone: string, seconds = false): Schedule {
   const parsed = parseSchedule(expression, { timeZone, seconds });
@@ -61,6 +90,15 @@ for (const [expression, timeZone] of COMMON) {
   row(`  ${expression} ${timeZone}`, ...figures.map(micro));
 }
 
+row("\nnext of what only a spec can say", "p50", "p99");
+for (const [name, spec] of Object.entries(SPECS)) {
+  const parsed = parseSpec(spec, "team/report");
+  if (!parsed.ok) throw new Error(parsed.message);
+  const { schedule } = parsed;
+  const figures = measure((i) => schedule.next(START + ((i * 7_654_321_987) % (4 * 365 * DAY))));
+  row(`  ${name}`, ...figures.map(micro));
+}
+
 row("\nlastFire / countFires over ten years", "lastFire", "countFires");
 for (const [expression, timeZone, seconds] of [
   ["* * * * *", "Europe/Berlin", false],
@@ -88,13 +126,20 @@ const kept = Array.from({ length: 10_000 }, (_, i) =>
 const parsed = performance.now() - parseBegin;
 const parsedBytes = heapAfterCollection() - before;
 const tablesBegin = performance.now();
-for (const schedule of kept) schedule.next(START);
+for (const schedule of kept) {
+  schedule.next(START);
+  schedule.clockChanges(START);
+}
 const tables = performance.now() - tablesBegin;
 const usedBytes = heapAfterCollection() - before;
 const kind = globalThis.gc === undefined ? "RSS (--expose-gc gives heap)" : "heap";
 row(`\n10,000 schedules in ${names.length} zones`, "time", kind);
 row("  parsed", `${parsed.toFixed(0)} ms`, `${(parsedBytes / MEGABYTE).toFixed(1)} MB`);
-row("  after next() of each", `${tables.toFixed(0)} ms`, `${(usedBytes / MEGABYTE).toFixed(1)} MB`);
+row(
+  "  after next(), clockChanges() of each",
+  `${tables.toFixed(0)} ms`,
+  `${(usedBytes / MEGABYTE).toFixed(1)} MB`,
+);
 
 const zone = loadZone("Europe/Berlin");
 if (zone.ok) {
