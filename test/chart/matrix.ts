@@ -22,6 +22,11 @@ export const MATRIX: Readonly<Record<string, object>> = {
     },
   },
   "two namespaces alone": { watchNamespaces: ["team-a", "team-b"] },
+  "mutexes of another namespace": {
+    watchNamespaces: ["team-a"],
+    lock: { sharedMutexNamespaces: ["team-a", "team-b"] },
+  },
+  "from three nodes to five": { redis: { nodes: 5, previousNodes: 3 } },
   "two namespaces, Redis shared with other clusters": {
     watchNamespaces: ["team-a"],
     clusterId: "prod-1",
@@ -125,6 +130,7 @@ export const REFUSED: readonly [what: string, values: object, says: RegExp][] = 
     { redis: { enabled: false }, externalRedis: { nodes: [...URLS, URLS[0]] } },
     /more than once/,
   ],
+  ["a change that is none", { redis: { previousNodes: 3 } }, /write the number before the change/],
   ["TLS without a certificate", { redis: { tls: { enabled: true } } }, /existingSecret: a Secret/],
   [
     "shared Redis without a name for the cluster",

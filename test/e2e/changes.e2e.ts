@@ -78,6 +78,17 @@ test("TLS is turned on", async () => {
   expect(ticking.faults()).toEqual([]);
 });
 
+test("three Redis nodes become five: the old list is retired, the new one elects", async () => {
+  const tls = { enabled: true, existingSecret: "redis-tls" };
+  await site.install({ redis: { ...REDIS, tls, nodes: 5, previousNodes: 3 } });
+  await settled();
+  await until("the five elect", PATIENCE_MS, async () =>
+    /acquired and released \(5 of 5/.test(await site.helmTest().catch(() => "")),
+  );
+  await ticking.goesOn();
+  expect(ticking.faults()).toEqual([]);
+});
+
 test("the ledger alone elects, with every Redis gone", async () => {
   await site.install({ redis: { enabled: false }, lock: { backend: "kubernetes" } });
   await site.operatorReady();

@@ -19,6 +19,10 @@ const auto = oneOf("auto", true, false);
 const name = text({ pattern: "^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$" });
 const duration = text({ pattern: "^([0-9]+(ms|s|m|h))+$" });
 
+const namespaceNames = list(text({ pattern: "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" }), {
+  uniqueItems: true,
+});
+
 const image = object({
   registry: text({ pattern: "^[^/ ]*(/[^ ]*)?$" }),
   repository: text({ minLength: 1 }),
@@ -40,6 +44,7 @@ const placement = {
 const redis = object({
   enabled: flag,
   nodes: oneOf(3, 5),
+  previousNodes: oneOf(0, 3, 5),
   image,
   auth: object({
     existingSecret: name,
@@ -62,8 +67,11 @@ const redis = object({
   exporter: object({ enabled: flag, image, resources }),
 });
 
+const address = text({ pattern: "^rediss?://[^\\s,]+$" });
+
 const externalRedis = object({
-  nodes: list(text({ pattern: "^rediss?://[^\\s,]+$" })),
+  nodes: list(address),
+  previousNodes: list(address),
   username: text({ pattern: "^\\S*$" }),
   existingSecret: name,
   passwordKey: text({ minLength: 1 }),
@@ -83,13 +91,12 @@ export const valuesSchema: Schema = {
     image,
     imagePullSecrets: list({ anyOf: [text({ minLength: 1 }), object({ name: text() })] }),
     crds: object({ install: flag, keep: flag }),
-    watchNamespaces: list(text({ pattern: "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" }), {
-      uniqueItems: true,
-    }),
+    watchNamespaces: namespaceNames,
     clusterId: text({ pattern: "^([A-Za-z0-9]([\\w.-]{0,61}[A-Za-z0-9])?)?$" }),
     lock: object({
       backend: oneOf("redis", "kubernetes"),
       prefix: text({ pattern: "^[\\w.:-]{1,64}$" }),
+      sharedMutexNamespaces: namespaceNames,
     }),
     log: object({ level: oneOf("error", "warn", "info", "debug"), format: oneOf("json", "text") }),
     extraArgs: list(text({ pattern: "^--" })),

@@ -17,6 +17,9 @@
 {{- if ne (len (uniq $v.externalRedis.nodes)) (len $v.externalRedis.nodes) -}}
 {{- fail "externalRedis.nodes: an address is given more than once; each must be another Redis server" -}}
 {{- end -}}
+{{- if and $v.redis.enabled (eq (int $v.redis.previousNodes) (int $v.redis.nodes)) -}}
+{{- fail "redis.previousNodes is redis.nodes: write the number before the change, or 0 when there is none" -}}
+{{- end -}}
 {{- if and $v.redis.tls.enabled (not $v.redis.tls.existingSecret) -}}
 {{- fail "redis.tls.enabled needs redis.tls.existingSecret: a Secret with tls.crt, tls.key and ca.crt, for the names *.<release>-redis.<namespace>.svc" -}}
 {{- end -}}

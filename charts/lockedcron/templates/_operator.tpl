@@ -1,17 +1,30 @@
 {{/* Settings of the operator that a test pod shares with it: flags, variables, files. */}}
 
-{{- define "lockedcron.redisUrls" -}}
+{{/* Addresses of the first nodes of the chart's own. Call with (dict "root" . "count" NUMBER). */}}
+{{- define "lockedcron.ownUrls" -}}
 {{- $urls := list -}}
-{{- if .Values.redis.enabled -}}
-{{- $name := include "lockedcron.redisName" . -}}
-{{- $scheme := ternary "rediss" "redis" .Values.redis.tls.enabled -}}
-{{- range until (int .Values.redis.nodes) -}}
-{{- $urls = append $urls (printf "%s://%s-%d.%s.%s.svc:6379" $scheme $name . $name $.Release.Namespace) -}}
-{{- end -}}
-{{- else -}}
-{{- $urls = .Values.externalRedis.nodes -}}
+{{- $name := include "lockedcron.redisName" .root -}}
+{{- $scheme := ternary "rediss" "redis" .root.Values.redis.tls.enabled -}}
+{{- range until (int .count) -}}
+{{- $urls = append $urls (printf "%s://%s-%d.%s.%s.svc:6379" $scheme $name . $name $.root.Release.Namespace) -}}
 {{- end -}}
 {{- join "," $urls -}}
+{{- end -}}
+
+{{- define "lockedcron.redisUrls" -}}
+{{- if .Values.redis.enabled -}}
+{{- include "lockedcron.ownUrls" (dict "root" . "count" .Values.redis.nodes) -}}
+{{- else -}}
+{{- join "," .Values.externalRedis.nodes -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "lockedcron.previousUrls" -}}
+{{- if .Values.redis.enabled -}}
+{{- include "lockedcron.ownUrls" (dict "root" . "count" .Values.redis.previousNodes) -}}
+{{- else -}}
+{{- join "," .Values.externalRedis.previousNodes -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "lockedcron.redisSecret" -}}
@@ -36,6 +49,9 @@
 - --lock-prefix={{ .Values.lock.prefix }}
 {{- if $redis }}
 - --redis={{ include "lockedcron.redisUrls" . }}
+{{- with include "lockedcron.previousUrls" . }}
+- --redis-previous={{ . }}
+{{- end }}
 {{- with ternary "lockedcron" .Values.externalRedis.username .Values.redis.enabled }}
 - --redis-username={{ . }}
 {{- end }}
@@ -56,6 +72,9 @@
 {{- end }}
 {{- with .Values.watchNamespaces }}
 - --watch-namespaces={{ join "," . }}
+{{- end }}
+{{- with .Values.lock.sharedMutexNamespaces }}
+- --shared-mutex-namespaces={{ join "," . }}
 {{- end }}
 {{- with include "lockedcron.clusterId" . }}
 - --cluster-id={{ . }}
