@@ -1,6 +1,6 @@
 /**
  * deploy/install: the chart with its defaults for people without Helm, as `kubectl apply -k deploy/install`. Helm's hooks
- * are left out, and its labels; what stays is what `helm install` would create.
+ * are left out, and its labels; what stays is what `helm install` would create. The CRD is a file beside it (`make generate`).
  */
 import { join } from "node:path";
 import { parseAllDocuments, stringify } from "yaml";
@@ -8,6 +8,7 @@ import { ROOT } from "../../tools/ci/command.ts";
 import { render, type Helm } from "./helm.ts";
 
 export const STATIC_MANIFEST = join(ROOT, "deploy/install/lockedcron.yaml");
+export const STATIC_CRD = join(ROOT, "deploy/install/lockedcronjobs.yaml");
 
 const HEAD = `# Generated from charts/lockedcron by \`make manifests\`. Do not edit.
 #   kubectl apply -k deploy/install
@@ -24,7 +25,7 @@ interface Manifest {
 }
 
 export async function staticManifest(helm: Helm): Promise<string> {
-  const text = await render(helm, {}, ["--no-hooks"]);
+  const text = await render(helm, { crds: { install: false } }, ["--no-hooks"]);
   const manifests = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null);
   const kept = manifests.filter((manifest) => manifest !== null).map(withoutHelm);
   return [HEAD, ...kept.map((manifest) => stringify(manifest, { lineWidth: 0 }))].join("---\n");

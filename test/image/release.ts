@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { ROOT } from "../../tools/ci/command.ts";
 import { bundle } from "../../tools/image/bundle.ts";
 import { CHART, openHelm } from "../chart/helm.ts";
-import { STATIC_MANIFEST } from "../chart/static.ts";
+import { STATIC_CRD, STATIC_MANIFEST } from "../chart/static.ts";
 import { run } from "../cluster/run.ts";
 import { buildImage, OPERATOR_IMAGE } from "./build.ts";
 import { sbom } from "./sbom.ts";
@@ -29,7 +29,10 @@ await copyFile(image, join(DIR, `lockedcron-image-${version}.tar`));
 
 const helm = await openHelm();
 await helm(["package", CHART, "--destination", DIR]);
-await copyFile(STATIC_MANIFEST, join(DIR, "lockedcron.yaml"));
+const parts = await Promise.all(
+  [STATIC_CRD, STATIC_MANIFEST].map((file) => readFile(file, "utf8")),
+);
+await writeFile(join(DIR, "lockedcron.yaml"), parts.join("---\n"));
 await copyFile(join(ROOT, "crds/lockedcronjobs.yaml"), join(DIR, "lockedcronjobs.yaml"));
 
 const scratch = join(DIR, "app");

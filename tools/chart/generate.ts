@@ -1,5 +1,5 @@
 /**
- * Writes what the chart has from elsewhere: its schema, its README, its copy of the CRD. Needs nothing but Node; what
+ * Writes what the chart has from elsewhere: its schema, its README, its copy of the CRD (and that of deploy/install). Needs nothing but Node; what
  * comes out of the chart by Helm (deploy/install) is written by render.ts.
  *
  *   node tools/chart/generate.ts            write
@@ -15,23 +15,26 @@ import { valuesSchema } from "./values-schema.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const CHART = path.join(ROOT, "charts/lockedcron");
+const STATIC = path.join(ROOT, "deploy/install");
 const read = (...parts: string[]): string => readFileSync(path.join(...parts), "utf8");
 
 async function files(): Promise<Record<string, string>> {
   const about = parse(read(CHART, "Chart.yaml")) as { version: string };
   const readme = chartReadme(read(CHART, "values.yaml"), about);
   const markdown = { parser: "markdown", printWidth: 100 };
+  const crd = read(ROOT, "crds/lockedcronjobs.yaml");
   return {
-    "README.md": await format(readme, markdown),
-    "values.schema.json": `${JSON.stringify(valuesSchema, null, 2)}\n`,
-    "files/lockedcronjobs.yaml": read(ROOT, "crds/lockedcronjobs.yaml"),
+    [path.join(CHART, "README.md")]: await format(readme, markdown),
+    [path.join(CHART, "values.schema.json")]: `${JSON.stringify(valuesSchema, null, 2)}\n`,
+    // Neither a chart nor a kustomization may read files outside of its folder.
+    [path.join(CHART, "files/lockedcronjobs.yaml")]: crd,
+    [path.join(STATIC, "lockedcronjobs.yaml")]: crd,
   };
 }
 
 async function main(check: boolean): Promise<number> {
   const faults: string[] = [];
-  for (const [name, want] of Object.entries(await files())) {
-    const file = path.join(CHART, name);
+  for (const [file, want] of Object.entries(await files())) {
     const fault = staleness(file, want);
     if (fault === undefined) continue;
     if (check) {
