@@ -25,6 +25,15 @@ export const LOCK_VALUE_ANNOTATION = `${GROUP}/lock-value`;
 /** On Jobs: spec.lock as the run has it, so that a lost ledger knows it again. */
 export const LOCK_TERMS_ANNOTATION = `${GROUP}/lock`;
 export const LEDGER_ANNOTATION = `${GROUP}/ledger`;
+/** On a LockedCronJob, by people: start one run now, once for each id; `Override`: beside whatever is active. */
+export const TRIGGER_ANNOTATION = `${GROUP}/trigger`;
+export const TRIGGER_POLICY_ANNOTATION = `${GROUP}/trigger-policy`;
+/** On a LockedCronJob, by people: run the ticks of a past range again, once for each id. JSON, see docs/manual-runs.md. */
+export const BACKFILL_ANNOTATION = `${GROUP}/backfill`;
+/** On Jobs of such runs: `trigger` or `backfill`, and its id. */
+export const MANUAL_ANNOTATION = `${GROUP}/manual`;
+/** What `kubectl create job --from=cronjob/…` writes; tools tell such Jobs by it. */
+export const INSTANTIATE_ANNOTATION = "cronjob.kubernetes.io/instantiate";
 export const PROCESS_ANNOTATION = `${GROUP}/process`;
 
 /**

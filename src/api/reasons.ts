@@ -19,6 +19,7 @@ export const EventReason = {
 
   ForeignJob: "ForeignJob",
   TemplateRejected: "TemplateRejected",
+  InvalidAnnotation: "InvalidAnnotation",
   TakenOver: "TakenOver",
   LockLost: "LockLost",
   LockStuck: "LockStuck",
@@ -52,6 +53,8 @@ export type ConditionType = (typeof ConditionType)[keyof typeof ConditionType];
 export const Reason = {
   // Why a tick was launched, or how it goes on.
   Due: "Due",
+  Triggered: "Triggered",
+  Backfill: "Backfill",
   CaughtUp: "CaughtUp",
   TakeOver: "TakeOver",
   RetryAfterRefusal: "RetryAfterRefusal",
@@ -76,6 +79,7 @@ export const Reason = {
   NoQuorum: "NoQuorum",
   CreateRefused: "CreateRefused",
   ForeignJob: "ForeignJob",
+  InvalidAnnotation: "InvalidAnnotation",
 
   // Mutexes: why a tick waits, or will never run.
   MutexBusy: "MutexBusy",

@@ -170,6 +170,10 @@ export interface LockedCronJobStatus {
   /** The newest fencing token given to a run. */
   token?: number;
   lock?: LockStatus;
+  /** The newest trigger that was carried out. */
+  lastTrigger?: string;
+  /** How far the newest backfill is. */
+  backfill?: { id?: string; cursor?: string };
   decisions?: DecisionRecord[];
   /** Release of the tz database that the times above were found with. */
   tzdata?: string;

@@ -7,6 +7,8 @@
 import { jobName, keyOf, type Key } from "../api/names.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import type { Timers } from "../clock.ts";
+import type { Action } from "../domain/decide/index.ts";
+import { manualJobName } from "../domain/manual.ts";
 import type { Schedule } from "../domain/schedule/index.ts";
 import type { Locks } from "./ports.ts";
 
@@ -105,23 +107,30 @@ interface Held {
 
 export function candidateOf(
   owner: LockedCronJob,
-  tick: number,
+  asked: Pick<Extract<Action, { do: "launch" }>, "tick" | "manual" | "beside">,
   schedule: Pick<Schedule, "subMinute">,
   lockPrefix: string,
 ): Candidate {
   const { namespace, name, uid } = owner.metadata;
-  const job = jobName(name, tick, schedule.subMinute);
+  const { tick, manual } = asked;
+  const job =
+    manual === undefined
+      ? jobName(name, tick, schedule.subMinute)
+      : manualJobName(name, manual, tick);
   return {
     key: keyOf(namespace, name),
     runId: `${job}.${uid.slice(0, 8)}`,
     jobName: job,
-    lockKey: lockKeyOf(owner, tick, lockPrefix),
+    lockKey: `${lockPrefix}:${namespace}/${name}${ownLock(owner, asked, job)}`,
   };
 }
 
-/** One lock per LockedCronJob; with policy Allow, whose runs do not exclude each other, one per tick. */
-function lockKeyOf(owner: LockedCronJob, tick: number, lockPrefix: string): string {
-  const { namespace, name } = owner.metadata;
-  const perTick = owner.spec.concurrencyPolicy === "Allow" ? `@${tick / 1000}` : "";
-  return `${lockPrefix}:${namespace}/${name}${perTick}`;
+/** One lock per LockedCronJob; runs that exclude no others have one each. */
+function ownLock(
+  { spec }: LockedCronJob,
+  { tick, manual, beside }: Parameters<typeof candidateOf>[1],
+  job: string,
+): string {
+  if (manual !== undefined) return beside === true ? `@${job}` : "";
+  return spec.concurrencyPolicy === "Allow" ? `@${tick / 1000}` : "";
 }

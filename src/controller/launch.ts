@@ -6,10 +6,10 @@ import { EventReason, Reason } from "../api/reasons.ts";
 import { keyOf } from "../api/names.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import { backoffMs, pauseWhenLateMs } from "../domain/backoff.ts";
+import { claim } from "../domain/claim.ts";
 import { buildJob, type JobView } from "../domain/job.ts";
 import {
   addAttempt,
-  claim,
   findRun,
   recordRefusal,
   type Decision,
@@ -17,6 +17,7 @@ import {
   type Run,
 } from "../domain/ledger.ts";
 import { locksOf, mutexesOf } from "../domain/lock-terms.ts";
+import type { Manual } from "../domain/manual.ts";
 import type { Schedule } from "../domain/schedule/index.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { casLost, entryOf } from "./cas.ts";
@@ -37,6 +38,10 @@ const REFUSAL_BACKOFF = { baseMs: 1_000, maxMs: 300_000 };
 export interface Tick {
   tick: number;
   missed: number;
+  /** Somebody asked for it. */
+  manual?: Manual;
+  /** It excludes no other run and is excluded by none. */
+  beside?: boolean;
   reason: Reason;
   message: string;
   rank: number;
@@ -51,7 +56,7 @@ export async function launch(
   ledger: Ledger,
   t: Tick,
 ): Promise<StepResult> {
-  const candidate = candidateOf(owner, t.tick, schedule, c.lockPrefix);
+  const candidate = candidateOf(owner, t, schedule, c.lockPrefix);
   const { key, runId, lockKey } = candidate;
   const mutexes = mutexesOf(owner, c.sharedMutexNamespaces);
   if (!mutexes.ok) return againIn(c, QUORUM_RETRY_MS, mutexes.message);
@@ -97,6 +102,7 @@ export async function launch(
     by: c.process,
     why: t.reason,
     missed: t.missed,
+    manual: t.manual,
     decisions: supersededBy(c, t),
     locks: locksOf(owner, mutexes.mutexes, { tick: t.tick, now: c.clock.now(), by: c.process }),
   });
@@ -144,10 +150,12 @@ export async function send(
   }
   c.attempts.answered(run.runId, n);
   c.observe.jobCreate("created");
+  const dueAt = run.manual === undefined ? schedule.dueAt(run.tick) : run.tick;
   c.observe.launched({
     key,
     tick: run.tick,
-    latencyMs: c.clock.now() - schedule.dueAt(run.tick),
+    // What is launched again is as late as it is meant to be.
+    latencyMs: run.manual?.kind === "backfill" ? undefined : c.clock.now() - dueAt,
     rank,
     runId: run.runId,
     token: run.token,

@@ -13,7 +13,7 @@ import { miss, type Ledger } from "../domain/ledger.ts";
 import { parseSpec, specOfText, type ParseScheduleResult } from "../domain/schedule/index.ts";
 import { casLost, entryOf, writeLedger } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
-import { parseTime } from "./ledger-making.ts";
+import { parseTime } from "./asked.ts";
 import type { LedgerRecord } from "./ports.ts";
 
 type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
@@ -45,9 +45,14 @@ export async function letGo(
 }
 
 /** Whether a ledger that is made from the status knows what this one does. */
-function tells({ status }: LockedCronJob, { token, lastLaunched }: Ledger): boolean {
+function tells({ status }: LockedCronJob, ledger: Ledger): boolean {
+  const { token, lastLaunched = 0, triggers, backfill } = ledger;
   return (
-    (status?.token ?? 0) === token && parseTime(status?.lastScheduleTime) === (lastLaunched ?? 0)
+    (status?.token ?? 0) === token &&
+    parseTime(status?.lastScheduleTime) === lastLaunched &&
+    status?.lastTrigger === triggers?.at(-1) &&
+    status?.backfill?.id === backfill?.id &&
+    parseTime(status?.backfill?.cursor) === (backfill?.cursor ?? 0)
   );
 }
 

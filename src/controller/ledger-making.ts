@@ -4,6 +4,7 @@ import type { LockedCronJob } from "../api/types.ts";
 import { ledgerTroubleOf, scheduleText } from "../domain/decide/index.ts";
 import type { JobView } from "../domain/job.ts";
 import { hasUnsettled, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
+import { askedBefore, parseTime, tickOf } from "./asked.ts";
 import { casLost } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
@@ -86,7 +87,7 @@ function madeFrom(o: {
   const launched = Math.max(
     parseTime(owner.status?.lastScheduleTime),
     last?.lastLaunched ?? 0,
-    ...jobs.map((j) => j.tick ?? 0),
+    ...jobs.map(tickOf),
   );
   const base =
     last ??
@@ -97,6 +98,7 @@ function madeFrom(o: {
     });
   return {
     ...base,
+    ...askedBefore(owner, jobs, last),
     lastTick: Math.max(launched, decidedBy(last, runs)),
     ...(launched === 0 ? {} : { lastLaunched: launched }),
     token: Math.max(
@@ -144,11 +146,6 @@ function runOf(job: JobView): Run | undefined {
     why: Reason.LedgerMissing,
     jobUID: job.uid,
     ...(job.lock === undefined ? {} : { lock: job.lock, lockedAt: job.createdAt }),
+    ...(job.manual === undefined ? {} : { manual: job.manual }),
   };
-}
-
-/** 0 when it is no time. */
-export function parseTime(text: string | undefined): number {
-  const ms = text === undefined ? Number.NaN : Date.parse(text);
-  return Number.isNaN(ms) ? 0 : ms;
 }

@@ -175,7 +175,8 @@ async function keptWaiting(
     c.observe.mutexWait({ key, outcome: "gaveUp", ms: now - waiting.since });
     const seconds = Math.round((now - waiting.since) / 1000);
     const message = `${kept.message}; given up after ${seconds} s, as lock.waitSeconds says`;
-    const action = { do: "abandon", run, missed: true } as const;
+    // What somebody asked for is no tick of the schedule.
+    const action = { do: "abandon", run, missed: run.manual === undefined } as const;
     return abandon(c, key, owner, record, ledger, action, { reason: kept.reason, message });
   }
   if (waiting.on?.mutex !== kept.mutex || waiting.on.reason !== kept.reason) {

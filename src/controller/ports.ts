@@ -161,7 +161,8 @@ export interface Observer {
   launched(o: {
     key: string;
     tick: number;
-    latencyMs: number;
+    /** From when it was due; undefined for what is launched again. */
+    latencyMs: number | undefined;
     rank: number;
     runId: string;
     token: number;

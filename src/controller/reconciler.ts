@@ -193,7 +193,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
     const { owner, schedule } = snapshot;
     const decision = decide(snapshot);
     if (decision.do !== "launch" || owner === undefined || schedule?.ok !== true) return undefined;
-    return candidateOf(owner, decision.tick, schedule.schedule, c.lockPrefix);
+    return candidateOf(owner, decision, schedule.schedule, c.lockPrefix);
   }
 
   return { reconcile, candidate };

@@ -1,12 +1,14 @@
 import {
   API_VERSION,
   ATTEMPT_ANNOTATION,
+  INSTANTIATE_ANNOTATION,
   KIND,
   LAUNCH_FINALIZER,
   LOCK_KEY_ANNOTATION,
   LOCK_KEY_ENV,
   LOCK_TERMS_ANNOTATION,
   LOCK_VALUE_ANNOTATION,
+  MANUAL_ANNOTATION,
   NAME_LABEL,
   RUN_ID_ANNOTATION,
   RUN_ID_ENV,
@@ -20,6 +22,7 @@ import type { Container, EnvVar, Job, LockedCronJob, PodTemplate } from "../api/
 import { parseTerms } from "./ledger-json.ts";
 import type { Run } from "./ledger.ts";
 import type { LockTerms } from "./lock-terms.ts";
+import type { Manual } from "./manual.ts";
 
 /** What the operator needs to know of a Job; small, so that a cache can hold many. */
 export interface JobView {
@@ -31,6 +34,8 @@ export interface JobView {
   runId: string | undefined;
   /** Milliseconds. */
   tick: number | undefined;
+  /** Somebody asked for it; its tick is none of the schedule's. */
+  manual?: Manual | undefined;
   attempt: number | undefined;
   token: number | undefined;
   lockKey: string | undefined;
@@ -65,6 +70,7 @@ export function viewOf(job: Job): JobView {
     ownerUid: metadata.ownerReferences?.find((o) => o.controller === true)?.uid,
     runId: annotations[RUN_ID_ANNOTATION],
     tick: time(annotations[TICK_ANNOTATION]),
+    ...manualOf(annotations[MANUAL_ANNOTATION]),
     attempt: integer(annotations[ATTEMPT_ANNOTATION]),
     token: integer(annotations[TOKEN_ANNOTATION]),
     lockKey: annotations[LOCK_KEY_ANNOTATION],
@@ -97,6 +103,7 @@ export function buildJob(
 ): Omit<Job, "metadata"> & { metadata: object } {
   const { name, namespace, uid } = owner.metadata;
   const { metadata, spec } = owner.spec.jobTemplate;
+  const { manual } = run;
   return {
     apiVersion: "batch/v1",
     kind: "Job",
@@ -106,7 +113,8 @@ export function buildJob(
       labels: { ...metadata?.labels, [NAME_LABEL]: name },
       annotations: {
         ...metadata?.annotations,
-        [SCHEDULED_TIMESTAMP_ANNOTATION]: timestamp,
+        ...(manual?.kind === "trigger" ? {} : { [SCHEDULED_TIMESTAMP_ANNOTATION]: timestamp }),
+        ...(manual === undefined ? {} : manualAnnotations(manual)),
         [TICK_ANNOTATION]: new Date(run.tick).toISOString(),
         [RUN_ID_ANNOTATION]: run.runId,
         [TOKEN_ANNOTATION]: String(run.token),
@@ -157,6 +165,16 @@ function podAnnotations(run: Run): Record<string, string> {
     [TICK_ANNOTATION]: new Date(run.tick).toISOString(),
     [LOCK_KEY_ANNOTATION]: run.lockKey,
   };
+}
+
+function manualAnnotations({ id, kind }: Manual): Record<string, string> {
+  return { [INSTANTIATE_ANNOTATION]: "manual", [MANUAL_ANNOTATION]: `${kind}/${id}` };
+}
+
+function manualOf(text = ""): { manual?: Manual } {
+  const slash = text.indexOf("/");
+  const [kind, id] = [text.slice(0, slash), text.slice(slash + 1)];
+  return kind === "trigger" || kind === "backfill" ? { manual: { id, kind } } : {};
 }
 
 function withRun(template: PodTemplate, name: string, run: Run): PodTemplate {

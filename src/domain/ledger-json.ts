@@ -54,6 +54,9 @@ function isLedger(value: Record<string, unknown>): value is Record<string, unkno
     ["lastLaunched", "lastSuccess", "lastFailure", "consecutiveFailures"].every(
       (f) => value[f] === undefined || Number.isFinite(value[f]),
     ) &&
+    (value.triggers === undefined ||
+      (Array.isArray(value.triggers) && value.triggers.every((id) => typeof id === "string"))) &&
+    (value.backfill === undefined || isBackfill(value.backfill)) &&
     Array.isArray(value.decisions) &&
     value.decisions.every(isDecision) &&
     Array.isArray(value.runs) &&
@@ -117,6 +120,18 @@ function isWaiting(value: unknown): boolean {
   );
 }
 
+function isManual(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    typeof value.id === "string" &&
+    (value.kind === "trigger" || value.kind === "backfill")
+  );
+}
+
+function isBackfill(value: unknown): boolean {
+  return isRecord(value) && typeof value.id === "string" && Number.isFinite(value.cursor);
+}
+
 function isRun(value: unknown): boolean {
   return (
     isRecord(value) &&
@@ -130,6 +145,7 @@ function isRun(value: unknown): boolean {
     (value.lock === undefined || isTerms(value.lock)) &&
     (value.waiting === undefined || isWaiting(value.waiting)) &&
     (value.keptUntil === undefined || Number.isFinite(value.keptUntil)) &&
+    (value.manual === undefined || isManual(value.manual)) &&
     Array.isArray(value.attempts) &&
     (value.attempts.length === 0) === (value.waiting !== undefined) &&
     value.attempts.every(

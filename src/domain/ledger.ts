@@ -10,6 +10,7 @@
 import type { LockTerms, Waiting } from "./lock-terms.ts";
 
 import type { Reason } from "../api/reasons.ts";
+import type { Manual } from "./manual.ts";
 
 /** Versions of the JSON that carries it (ledger-json.ts). The second has runs that wait for mutexes or keep their locks. */
 export const LEDGER_VERSION = 2;
@@ -54,6 +55,8 @@ export interface Run {
   jobUID?: string;
   /** Its Job is over and has no live pods: it excludes nothing any more, only its attempts are to be settled. */
   ended?: boolean;
+  /** Somebody asked for it: `tick` is when it was claimed, or the past tick that runs again. */
+  manual?: Manual;
   /** Why the run is ended before its time. Set before its Job is deleted. */
   stop?: { reason: Reason; message: string };
   /** It has ended, and lock.atLeastSeconds keeps its locks until then (wall clock, ms): until then it excludes others. */
@@ -91,6 +94,10 @@ export interface Ledger {
   lastSuccess?: number;
   lastFailure?: number;
   consecutiveFailures?: number;
+  /** The newest triggers that were carried out, oldest first. */
+  triggers?: string[];
+  /** The newest backfill: every tick of its range up to `cursor` (ms) was launched again. */
+  backfill?: { id: string; cursor: number };
   /** It was seen suspended, and not resumed yet. */
   suspended?: boolean;
   /** Ticks that will never run, counted since the ledger began. */
@@ -123,47 +130,6 @@ export function mustStay(ledger: Ledger): boolean {
 
 export function findRun(ledger: Ledger, runId: string): Run | undefined {
   return ledger.runs.find((r) => r.runId === runId);
-}
-
-export interface Claim {
-  tick: number;
-  runId: string;
-  jobName: string;
-  lockKey: string;
-  lockValue: string;
-  by: string;
-  why: string;
-  decisions: Decision[];
-  missed: number;
-  /** How the run is locked; with mutexes (`waiting`) it gets no attempt before they are held. */
-  locks?: Pick<Run, "lock" | "waiting" | "lockedAt">;
-}
-
-/** THE COMMIT POINT: adds the run with its first attempt, moves lastTick, gives the next token. */
-export function claim(ledger: Ledger, c: Claim): Ledger {
-  if (c.tick <= ledger.lastTick) {
-    throw new Error(`tick ${c.tick} is decided already (last is ${ledger.lastTick})`);
-  }
-  const token = ledger.token + 1;
-  const run: Run = {
-    tick: c.tick,
-    runId: c.runId,
-    jobName: c.jobName,
-    token,
-    lockKey: c.lockKey,
-    lockValue: c.lockValue,
-    attempts: c.locks?.waiting === undefined ? [{ n: 1, by: c.by, settled: false }] : [],
-    why: c.why,
-    ...c.locks,
-  };
-  return {
-    ...ledger,
-    lastTick: c.tick,
-    token,
-    runs: [...ledger.runs, run],
-    missed: ledger.missed + c.missed,
-    decisions: appendDecisions(ledger.decisions, c.decisions),
-  };
 }
 
 /** Marks every tick up to `tick` decided without a run. */
@@ -202,9 +168,10 @@ export function recordStarted(
   n: number,
   decision: Decision,
 ): Ledger {
+  const manual = findRun(ledger, runId)?.manual !== undefined;
   const started: Ledger = {
     ...ledger,
-    lastLaunched: Math.max(decision.tick, ledger.lastLaunched ?? 0),
+    ...(manual ? {} : { lastLaunched: Math.max(decision.tick, ledger.lastLaunched ?? 0) }),
     decisions: appendDecisions(ledger.decisions, [decision]),
   };
   return changeRun(started, runId, (run) => {

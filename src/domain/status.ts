@@ -54,6 +54,7 @@ function resolved({ spec }: LockedCronJob, schedule: Schedule): LockedCronJobSta
 function history(ledger: Ledger): LockedCronJobStatus {
   return {
     token: ledger.token,
+    ...asked(ledger),
     ...(ledger.lastLaunched === undefined
       ? {}
       : { lastScheduleTime: rfc3339(ledger.lastLaunched) }),
@@ -69,6 +70,16 @@ function history(ledger: Ledger): LockedCronJobStatus {
       message: d.message.slice(0, MAX_MESSAGE),
       replica: d.replica,
     })),
+  };
+}
+
+function asked({ triggers, backfill }: Ledger): LockedCronJobStatus {
+  const lastTrigger = triggers?.at(-1);
+  return {
+    ...(lastTrigger === undefined ? {} : { lastTrigger }),
+    ...(backfill === undefined
+      ? {}
+      : { backfill: { id: backfill.id, cursor: rfc3339(backfill.cursor) } }),
   };
 }
 

@@ -134,7 +134,9 @@ export function createObserver(log: Logger, metrics: Metrics, troubles: Troubles
       log.info(`election ${outcome}`, { event: "Elected", key, tick: new Date(tick), outcome, ms });
     },
     launched({ key, tick, latencyMs, rank, ...run }) {
-      metrics.tickLaunched({ latencySeconds: latencyMs / 1000, rank });
+      if (latencyMs !== undefined) {
+        metrics.tickLaunched({ latencySeconds: latencyMs / 1000, rank });
+      }
       log.info("Job created", {
         event: "Launched",
         key,

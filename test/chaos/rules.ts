@@ -40,7 +40,7 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** G1. By uid, so that one that was created and deleted counts. */
 function oneJobPerTick({ jobs }: Seen): string[] {
-  const byTick = Map.groupBy(jobs, (job) => `${job.owner} ${iso(job.tick)}`);
+  const byTick = Map.groupBy(jobs, (job) => `${job.owner} ${job.manual ?? ""} ${iso(job.tick)}`);
   return [...byTick]
     .filter(([, of]) => of.length > 1)
     .map(
@@ -55,7 +55,8 @@ function oneJobPerTick({ jobs }: Seen): string[] {
  */
 function tokensIncrease({ jobs }: Seen): string[] {
   const broken: string[] = [];
-  for (const of of Map.groupBy(jobs, (job) => job.owner).values()) {
+  const scheduled = jobs.filter((job) => job.manual === undefined);
+  for (const of of Map.groupBy(scheduled, (job) => job.owner).values()) {
     const ordered = of.toSorted((a, b) => a.tick - b.tick);
     for (const [i, job] of ordered.entries()) {
       const before = ordered[i - 1];
@@ -79,7 +80,9 @@ function runsExcludeEachOther({ jobs, history, forbid, gaps }: Seen): string[] {
     if (claimed === undefined || others.length === 0) return [];
     return [`${claimed.jobName} was claimed while ${others[0]?.jobName} was active`];
   });
-  const ordered = jobs.filter(({ owner = "" }) => forbid.has(owner));
+  const ordered = jobs.filter(
+    ({ owner = "", manual }) => forbid.has(owner) && manual === undefined,
+  );
   const late = ordered.slice(1).filter((job, i) => {
     const before = ordered[i];
     return before !== undefined && job.owner === before.owner && job.tick < before.tick;
@@ -178,10 +181,11 @@ function stepBroken(before: LedgerVersion, next: LedgerVersion): string[] {
   // A ledger that was made anew knows no more than the Jobs and the status do.
   if (before.leaseUid !== next.leaseUid) return broken;
   const due = ticksBetween(a, b.lastTick);
-  const claimed = newRuns(a, b).length;
+  const claimed = newRuns(a, b).filter((run) => run.manual === undefined).length;
   const abandoned = a.runs.filter(
     (run) =>
       run.jobUID === undefined &&
+      run.manual === undefined &&
       run.of === undefined &&
       !b.runs.some((r) => r.runId === run.runId) &&
       b.decisions.some(

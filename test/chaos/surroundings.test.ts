@@ -6,3 +6,4 @@ import "./stale.ts";
 import "./clock.ts";
 import "./refusals.ts";
 import "./concurrency.ts";
+import "./manual-runs.ts";

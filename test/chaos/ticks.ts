@@ -7,6 +7,7 @@ import {
   ATTEMPT_ANNOTATION,
   LAUNCH_FINALIZER,
   LEDGER_ANNOTATION,
+  MANUAL_ANNOTATION,
   RUN_ID_ANNOTATION,
   TICK_ANNOTATION,
   TOKEN_ANNOTATION,
@@ -30,6 +31,8 @@ export interface CreatedJob {
   readonly tick: number;
   readonly token: number;
   readonly attempt: number;
+  /** What somebody asked for it by. */
+  readonly manual: string | undefined;
   /** resourceVersion of its creation: the order of all writes of the cluster. */
   readonly createdAt: number;
   /** resourceVersion at which the launch finalizer was first seen to be gone. */
@@ -106,6 +109,7 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
       tick: Date.parse(annotations[TICK_ANNOTATION] ?? ""),
       token: Number(annotations[TOKEN_ANNOTATION]),
       attempt: Number(annotations[ATTEMPT_ANNOTATION]),
+      manual: annotations[MANUAL_ANNOTATION],
       createdAt: version,
       object: job,
     };

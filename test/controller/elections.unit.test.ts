@@ -155,7 +155,7 @@ describe("a candidate", () => {
   ] as const)("with policy %s goes for %s", (concurrencyPolicy, lockKey) => {
     const owner = aLockedCronJob({ concurrencyPolicy });
     const { uid } = owner.metadata;
-    expect(candidateOf(owner, NOON, { subMinute: false }, "lockedcron:c1")).toEqual({
+    expect(candidateOf(owner, { tick: NOON }, { subMinute: false }, "lockedcron:c1")).toEqual({
       key: "team/report",
       jobName: `report-${NOON / 60_000}`,
       runId: `report-${NOON / 60_000}.${uid.slice(0, 8)}`,

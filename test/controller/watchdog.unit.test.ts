@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { createWatchdog, type Watchdog } from "../../src/controller/watchdog.ts";
 import { rankOf } from "../../src/domain/election.ts";
-import { claim, newLedger, recordStarted, type Ledger } from "../../src/domain/ledger.ts";
+import { claim } from "../../src/domain/claim.ts";
+import { newLedger, recordStarted, type Ledger } from "../../src/domain/ledger.ts";
 import type { LedgerRecord } from "../../src/controller/ports.ts";
 import { manualTime, type ManualTime } from "./manual-time.ts";
 

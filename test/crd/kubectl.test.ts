@@ -135,6 +135,8 @@ describe("an object with a status", () => {
     ],
     activeCount: 1,
     lastScheduleTime: "2026-11-30T00:00:00Z",
+    lastTrigger: "t1",
+    backfill: { id: "b1", cursor: "2026-01-01T12:00:00Z" },
     lastSuccessfulTime: "2026-11-29T00:00:05.123Z",
     lastFailureTime: "2026-11-28T00:00:05.123Z",
     nextScheduleTime: "2099-01-01T00:00:00Z",

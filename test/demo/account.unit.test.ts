@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Reason } from "../../src/api/reasons.ts";
+import { claim } from "../../src/domain/claim.ts";
 import { endRun } from "../../src/domain/ledger-end.ts";
-import { claim, miss, newLedger, settle, type Ledger } from "../../src/domain/ledger.ts";
+import { miss, newLedger, settle, type Ledger } from "../../src/domain/ledger.ts";
 import { parseSchedule, type Schedule } from "../../src/domain/schedule/index.ts";
 import { accountOf, type Evidence } from "./account.ts";
 

@@ -1,9 +1,9 @@
+import { claim, type Claim } from "../../src/domain/claim.ts";
 import { describe, expect, it } from "vitest";
 import { closeRun, endRun } from "../../src/domain/ledger-end.ts";
 import {
   activeRuns,
   addAttempt,
-  claim,
   findRun,
   hasUnsettled,
   MAX_DECISIONS,
@@ -12,7 +12,6 @@ import {
   recordRefusal,
   recordStarted,
   settle,
-  type Claim,
   type Ledger,
   type Run,
 } from "../../src/domain/ledger.ts";

@@ -4,7 +4,8 @@ import { ledgerName, mutexLeaseName, nameOfLedger, nameOfMutexLease } from "../.
 import { parseLedger, serializeLedger } from "../../src/domain/ledger-json.ts";
 import { endRun, letLockGo } from "../../src/domain/ledger-end.ts";
 import { grant, keepWaiting } from "../../src/domain/ledger-locks.ts";
-import { activeRuns, claim, findRun, isOver } from "../../src/domain/ledger.ts";
+import { claim } from "../../src/domain/claim.ts";
+import { activeRuns, findRun, isOver } from "../../src/domain/ledger.ts";
 import {
   holderOf,
   leaseMsOf,

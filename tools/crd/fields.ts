@@ -110,6 +110,11 @@ export function statusFields(document: OpenApiDocument): Fields {
     },
     tzdata: text("Release of the tz database that the next ticks were found with."),
     token: count("The newest fencing token: it grows with each run.", "int64"),
+    lastTrigger: text("The newest lockedcron.io/trigger that was carried out."),
+    backfill: object("How far the newest lockedcron.io/backfill is.", {
+      id: text("Which."),
+      cursor: time("The last tick of it that was launched."),
+    }),
     lock: object("The lock of the newest run that is active.", {
       key: text("Its key in Redis."),
       holder: text("The run that holds it."),

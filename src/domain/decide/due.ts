@@ -143,29 +143,23 @@ function skip({ s, schedule, due, wait }: Look, active: Run): Decision {
 
 /** The runs that are active are ended first; the tick runs when their pods are gone. */
 function replace({ s, schedule, due, wait }: Look, active: readonly Run[]): Decision {
-  const job = active
-    .filter((run) => run.stop === undefined && run.ended !== true)
-    .map((run) => s.jobs.find((j) => j.uid === run.jobUID))
-    .find((j) => j !== undefined);
-  if (job === undefined) {
-    return nothing(
-      Reason.Replaced,
-      `tick ${iso(due.latest)} waits: Job ${active[0]?.jobName} is being replaced, its pods are not gone yet`,
-    );
-  }
+  const step = stopFirst(s, active, `the run of tick ${iso(due.latest)}`);
   const at = schedule.dueAt(due.latest) + s.standByMs;
-  if (s.now < at) {
-    wait(at);
-    return nothing(Reason.StandBy, "another replica ends the run that is replaced");
+  if (step.do === "nothing" || s.now >= at) return step;
+  wait(at);
+  return nothing(Reason.StandBy, "another replica ends the run that is replaced");
+}
+
+/** Ends the first of these runs that is not being ended yet, to make room for `what`. */
+export function stopFirst(s: Snapshot, active: readonly Run[], what: string): Decision {
+  for (const run of active) {
+    const job = s.jobs.find((j) => j.uid === run.jobUID);
+    if (run.stop !== undefined || run.ended === true || job === undefined) continue;
+    const message = `Job ${job.name} is replaced by ${what}`;
+    return { do: "stop", run, job, reason: Reason.Replaced, message };
   }
-  const run = active.find((r) => r.jobUID === job.uid) as Run;
-  return {
-    do: "stop",
-    run,
-    job,
-    reason: Reason.Replaced,
-    message: `Job ${job.name} is replaced by the run of tick ${iso(due.latest)}`,
-  };
+  const message = `Job ${active[0]?.jobName} is being replaced by ${what}: its pods are not gone yet`;
+  return nothing(Reason.Replaced, message);
 }
 
 function waitsFor(run: Run, due: Due, policy: "Forbid" | "Queue", rank: number): Decision {

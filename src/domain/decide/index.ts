@@ -6,10 +6,12 @@ import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import { decideDue } from "./due.ts";
 import { clockSkewMessage, isClockWrong } from "./clock.ts";
+import { decideBackfill, decideTrigger } from "./manual.ts";
 import { decideRun } from "./runs.ts";
 import { decideStrays } from "./strays.ts";
+import { scheduleText, ticksFrom } from "./ticks.ts";
 import type { Ledger } from "../ledger.ts";
-import { specText } from "../schedule/index.ts";
+import type { Schedule } from "../schedule/index.ts";
 import {
   isGone,
   nothing,
@@ -20,6 +22,7 @@ import {
 } from "./types.ts";
 
 export { MAX_COUNTED } from "./due.ts";
+export { scheduleText, ticksFrom } from "./ticks.ts";
 export { clockSkewMessage, isClockWrong, MAX_CLOCK_SKEW_MS } from "./clock.ts";
 export type { Action, AttemptFate, Decision, LedgerState, Snapshot } from "./types.ts";
 
@@ -124,9 +127,24 @@ function decideTick(s: Snapshot, owner: LockedCronJob, ledger: Ledger, wait: Wai
       }`,
     };
   }
-  const suspension = decideSuspension(s, owner, ledger);
-  if (suspension !== undefined) return suspension;
+  const trigger = decideTrigger(s, owner, ledger);
+  if (trigger !== undefined && trigger.do !== "nothing") return trigger;
+  const byCalendar =
+    decideSuspension(s, owner, ledger) ?? decideCalendar(s, owner, ledger, schedule, wait);
+  if (byCalendar.do !== "nothing") return byCalendar;
+  const backfill = decideBackfill(s, owner, ledger, schedule);
+  if (backfill !== undefined && backfill.do !== "nothing") return backfill;
+  const event = byCalendar.event ?? trigger?.event ?? backfill?.event;
+  return event === undefined ? byCalendar : { ...byCalendar, event };
+}
 
+function decideCalendar(
+  s: Snapshot,
+  owner: LockedCronJob,
+  ledger: Ledger,
+  schedule: Schedule,
+  wait: Wait,
+): Decision {
   const from = ticksFrom(ledger);
   const tick = schedule.lastDue(from, s.now);
   const next = schedule.next(tick ?? from);
@@ -166,14 +184,4 @@ function decideSuspension(s: Snapshot, owner: LockedCronJob, ledger: Ledger): De
   }
   if (marked || s.rank > 0) return nothing(Reason.Suspended, "it is suspended");
   return { do: "noteSuspend", reason: Reason.Suspended, message: "it is suspended from now on" };
-}
-
-/** Ticks at or before this are decided, or are none of ours. */
-export function ticksFrom(ledger: Ledger): number {
-  return Math.max(ledger.lastTick, ledger.anchor);
-}
-
-/** What `anchor` belongs to: all that decides when ticks are. An edit of it makes ticks count anew. */
-export function scheduleText(owner: LockedCronJob): string {
-  return specText(owner.spec);
 }

@@ -84,7 +84,7 @@ function decideJobless(s: Snapshot, run: Run, wait: Wait): Decision | undefined 
 
 /** Too late. While a POST may still arrive the tick cannot be given up; then it rather runs late. */
 function givenUp(s: Snapshot, run: Run, fates: readonly AttemptFate[]): Decision | undefined {
-  if (s.now <= deadlineOf(s, run.tick) || !fates.every((f) => f === "past")) return undefined;
+  if (s.now <= deadlineOfRun(s, run) || !fates.every((f) => f === "past")) return undefined;
   return {
     do: "abandon",
     run,
@@ -133,8 +133,9 @@ function decideRefused(
   wait: Wait,
 ): Decision | undefined {
   const calendar = s.schedule?.ok === true ? s.schedule.schedule : undefined;
-  const newer = calendar?.lastDue(run.tick, s.now) ?? null;
-  const deadline = deadlineOf(s, run.tick);
+  // What somebody asked for stays asked for.
+  const newer = run.manual === undefined ? (calendar?.lastDue(run.tick, s.now) ?? null) : null;
+  const deadline = deadlineOfRun(s, run);
   // ORDER: given up only when no POST can arrive any more, or the tick would run after it was called missed.
   const closed = fates.every((f) => f === "past");
   if (closed && (newer !== null || s.now > deadline)) {
@@ -158,7 +159,7 @@ function decideRefused(
   }
   wait(at);
   if (closed) {
-    const next = calendar?.next(run.tick) ?? null;
+    const next = run.manual === undefined ? (calendar?.next(run.tick) ?? null) : null;
     wait(next === null ? Infinity : (calendar?.dueAt(next) ?? next));
     wait(deadline + 1);
   } else {
@@ -277,6 +278,10 @@ function fateOf(s: Snapshot, run: Run, attempt: Attempt): AttemptFate {
 /** The ledger is being deleted and takes no new attempt. */
 function isLeaving({ ledger }: Snapshot): boolean {
   return ledger.state === "present" && ledger.leaving !== undefined;
+}
+
+function deadlineOfRun(s: Snapshot, run: Run): number {
+  return run.manual === undefined ? deadlineOf(s, run.tick) : Infinity;
 }
 
 /** The last instant at which the tick may still start; Infinity without startingDeadlineSeconds. */

@@ -3,6 +3,7 @@ import type { LockedCronJob } from "../../api/types.ts";
 import type { JobView } from "../job.ts";
 import type { Attempt, Ledger, Run } from "../ledger.ts";
 import type { Mutexes } from "../lock-terms.ts";
+import type { Manual } from "../manual.ts";
 import type { ParseScheduleResult } from "../schedule/index.ts";
 
 /**
@@ -61,7 +62,8 @@ export type Action =
   /** The mark that it is suspended is set or taken back. */
   | { do: "noteSuspend" }
   | { do: "resume" }
-  | { do: "launch"; tick: number; missed: number }
+  /** `beside`: it excludes no other run and is excluded by none. */
+  | { do: "launch"; tick: number; missed: number; manual?: Manual; beside?: boolean }
   | { do: "miss"; tick: number; count: number }
   | { do: "send"; run: Run; n: number }
   | { do: "takeOver"; run: Run }
