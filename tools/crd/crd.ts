@@ -101,12 +101,18 @@ function isOnlyForPeople(key: string, value: unknown): boolean {
   );
 }
 
-/** YAML for a schema that is twenty levels deep: a field without fields of its own on one line, one blank per level. */
+/**
+ * YAML for a schema that is twenty levels deep: a field without fields of its own and a list of
+ * words on one line, one blank per level.
+ */
 function toYaml(manifest: object): string {
   const document = new Document(manifest, { aliasDuplicateObjects: false });
   visit(document, {
     Map: (_, map) => {
       if (isLeafSchema(map)) map.flow = true;
+    },
+    Seq: (_, seq) => {
+      if (seq.items.every((item) => isScalar(item))) seq.flow = true;
     },
   });
   return document.toString({ lineWidth: 0, indent: 1, flowCollectionPadding: false });
