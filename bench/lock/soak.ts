@@ -165,7 +165,11 @@ async function losses(
   for (let i = 0; i < LOSSES; i += 1) {
     await using lock = createQuorumLock({ nodes: urls });
     await lock.ready();
-    const held = await lock.acquire(`loss:${randomUUID()}`, { leaseMs: LEASE_MS, watchdog: true });
+    const held = await lock.acquire(`loss:${randomUUID()}`, {
+      leaseMs: LEASE_MS,
+      watchdog: true,
+      waitMs: 10_000,
+    });
     let deadline = performance.now() + held.remainingMs();
     for (const node of nodes) node.pause();
     const lost = once(held.signal, "abort").then(() => performance.now());
