@@ -93,6 +93,23 @@ describe("lockedcron lint", () => {
       [/^9: error: spec\.schedules\[1\]\.schedule: UnparseableSchedule: @every counts from/],
     ],
     [
+      "a zone and a schedule",
+      lockedCronJob("schedule: '60 * * * *'", "timeZone: Europe/Mars"),
+      [/^7: error: spec\.schedule: Unpars/, /^8: error: spec\.timeZone: UnknownTimeZone/],
+    ],
+    [
+      "each of several schedules",
+      lockedCronJob(
+        "schedules:",
+        "- schedule: '60 * * * *'",
+        "- {schedule: '@daily', timeZone: Europe/Mars}",
+      ),
+      [
+        /^8: error: spec\.schedules\[0\]\.schedule: Unpars/,
+        /^9: error: spec\.schedules\[1\]\.timeZone: UnknownTimeZone/,
+      ],
+    ],
+    [
       "neither schedule",
       lockedCronJob("suspend: true"),
       ["6: error: spec.schedule: Required value: set it, or schedules for several"],

@@ -1,6 +1,6 @@
 /** What the rules of the CRD say beyond its schema, and what the controller would say of the schedule. */
 import { MAX_NAME_LENGTH } from "../../api/names.ts";
-import type { LockedCronJobSpec } from "../../api/types.ts";
+import type { LockedCronJobSpec, ScheduleSpec } from "../../api/types.ts";
 import { describeClockChange, parseSpec } from "../../domain/schedule/index.ts";
 import type { Path } from "../manifests.ts";
 import type { Report } from "./schema.ts";
@@ -94,13 +94,28 @@ export function checkRules({ name, namespace, spec }: Subject, error: Report): v
   }
   for (const rule of RULES) if (rule.broken(spec)) error(rule.path, rule.message);
   if ((spec.schedule === undefined) === (spec.schedules === undefined)) return;
-  const parsed = parseSpec(spec, `${namespace}/${name}`);
+  const identity = `${namespace}/${name}`;
+  if (spec.schedules === undefined) return checkSchedule(spec, identity, ["spec"], error);
+  // One by one: together they would be told of the first mistake only.
+  for (const [i, entry] of spec.schedules.entries()) {
+    const alone = { ...spec, schedules: [entry] };
+    checkSchedule(alone, identity, ["spec", "schedules", i], error);
+  }
+}
+
+function checkSchedule(spec: ScheduleSpec, identity: string, path: Path, error: Report): void {
+  const parsed = parseSpec(spec, identity);
   if (parsed.ok) return;
-  const entry = /^schedules\[(\d+)\]: (.*)$/s.exec(parsed.message);
-  const base: Path = entry === null ? ["spec"] : ["spec", "schedules", Number(entry[1])];
-  const field = parsed.reason === "UnknownTimeZone" ? "timeZone" : "schedule";
+  const message = `${parsed.reason}: ${parsed.message.replace(/^schedules\[0\]: /, "")}`;
   const window = /^(notBefore|notAfter) /.exec(parsed.message)?.[1];
-  error([...base, window ?? field], `${parsed.reason}: ${entry?.[2] ?? parsed.message}`);
+  if (window !== undefined) return error(["spec", window], message);
+  if (parsed.reason === "UnparseableSchedule") return error([...path, "schedule"], message);
+  const own = spec.schedules?.[0]?.timeZone !== undefined;
+  error([...(own ? path : ["spec"]), "timeZone"], message);
+  // An unknown zone is found first and must not hide a mistake in the expression.
+  const { timeZone: _, ...anywhere } = spec;
+  const schedules = spec.schedules?.map(({ schedule }) => ({ schedule }));
+  checkSchedule({ ...anywhere, ...(schedules && { schedules }) }, identity, path, error);
 }
 
 /** What is allowed and may not be what was meant; `now` in ms. */
