@@ -34,6 +34,10 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "try what the operator would need",
     load: async () => (await import("./check.ts")).check,
   },
+  locks: {
+    summary: "show the locks of live runs",
+    load: async () => (await import("./locks.ts")).locks,
+  },
   "redis-password": {
     summary: "make or replace the passwords of the chart's Redis",
     load: async () => (await import("./redis-password.ts")).redisPassword,

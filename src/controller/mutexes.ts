@@ -87,10 +87,9 @@ export function createMutexBook(o: {
       const holder = holderOf(key, run.lockValue);
       for (const mutex of wanted) {
         const fence = fences.cached(mutex);
-        if (fence?.foreign === true) return { mutex };
-        if (fence?.holder !== undefined && fence.holder !== holder && livesByCache(fence.holder)) {
-          return { mutex };
-        }
+        // A foreign one bears no label of ours, so no watch would tell that it is gone: it is looked at again and again.
+        if (fence?.holder === undefined || fence.foreign || fence.holder === holder) continue;
+        if (livesByCache(fence.holder)) return { mutex };
       }
       // Its elder brothers go first: ticks keep their order.
       const elder = ledger.runs.slice(0, ledger.runs.indexOf(run));

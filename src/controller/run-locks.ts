@@ -32,6 +32,7 @@ export function keptUntilOf(c: Context, run: Run): { keptUntil?: number } {
 }
 
 export async function release(c: Context, key: string, run: Run): Promise<void> {
+  await c.onStep("ended", key);
   // A run that was rebuilt from a Job without these annotations has no lock that we know of.
   if (run.lockKey === "" || run.lockValue === "") return;
   void c.locks.release(run.lockKey, run.lockValue, leaseMsOf(run.lock));
