@@ -53,7 +53,7 @@ export default defineConfig({
       {
         test: {
           name: "nodes",
-          include: ["test/{cluster,e2e}/**/*.test.ts"],
+          include: ["test/{cluster,e2e,run-locks}/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts"],
           testTimeout: 300_000,
           hookTimeout: 600_000,

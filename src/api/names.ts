@@ -47,6 +47,9 @@ export const RUN_ID_ENV = "LOCKEDCRON_RUN_ID";
 export const SCHEDULED_TIME_ENV = "LOCKEDCRON_SCHEDULED_TIME";
 export const LOCK_KEY_ENV = "LOCKEDCRON_LOCK_KEY";
 
+/** Field selector of pods that are not terminal: what may still run. */
+export const LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed";
+
 /** 63 (a Job's pods need a label of its name) less the 11 characters of `-<minutes since epoch>`. */
 export const MAX_NAME_LENGTH = 52;
 

@@ -1,5 +1,5 @@
 /**
- * The watches: LockedCronJobs, their Jobs and ledgers, and the replicas' Leases. Each namespace that is watched has its
+ * The watches: LockedCronJobs, their Jobs, live pods and ledgers, the fences of mutexes, and the replicas' Leases. Each namespace that is watched has its
  * own, so that Roles suffice; without a list of namespaces there is one of each for all.
  */
 import {
@@ -7,6 +7,7 @@ import {
   COMPONENT_LABEL,
   KIND,
   LEDGER_COMPONENT,
+  LIVE_PODS,
   MUTEX_COMPONENT,
   NAME_LABEL,
   PLURAL,
@@ -24,6 +25,7 @@ import {
   type Reflector,
   type ReflectorHealth,
   type ResourceType,
+  type Selection,
 } from "../kube/index.ts";
 import type { Owners } from "./ports.ts";
 
@@ -55,6 +57,8 @@ export interface CachesOptions {
   ledgers: Handlers<Lease>;
   mutexes: Handlers<Lease>;
   replicas: Handlers<Lease>;
+  /** A pod of this LockedCronJob is terminal or gone. Only a reason to look: a run ends on a live list alone. */
+  podGone(key: Key): void;
   /** `watch` tells them apart: several may be of one resource. */
   onHealth(health: ReflectorHealth, watch: string): void;
 }
@@ -76,7 +80,9 @@ export function createCaches(o: CachesOptions): Caches {
     type: ResourceType<T>,
     namespace: string | undefined,
     handlers: Handlers<T>,
-    more: { labelSelector?: string; transform?: (object: T) => T } = {},
+    more: Pick<Selection, "labelSelector" | "fieldSelector" | "metadataOnly"> & {
+      transform?: (object: T) => T;
+    } = {},
   ): Reflector<T> {
     const id = [type.plural, namespace ?? "*", more.labelSelector ?? ""].join(" ");
     const onHealth = (health: ReflectorHealth): void => o.onHealth(health, id);
@@ -119,6 +125,15 @@ export function createCaches(o: CachesOptions): Caches {
     ).map((ns) =>
       watch(resources.leases, ns, o.mutexes, {
         labelSelector: `${COMPONENT_LABEL}=${MUTEX_COMPONENT}`,
+      }),
+    ),
+    // The server leaves out what is terminal, and sends no more than metadata: a pod that ends is one that goes.
+    ...namespaces.map((ns) =>
+      watch(resources.pods, ns, podHandlers(o), {
+        labelSelector: NAME_LABEL,
+        fieldSelector: LIVE_PODS,
+        metadataOnly: true,
+        transform: identityOf,
       }),
     ),
     watch(resources.leases, o.namespace, o.replicas, {
@@ -167,6 +182,34 @@ export function createCaches(o: CachesOptions): Caches {
       }),
     async [Symbol.asyncDispose]() {
       await Promise.all(all.map((reflector) => reflector[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+function podHandlers({ podGone }: Pick<CachesOptions, "podGone">): Handlers<KubeObject> {
+  return {
+    changed: () => undefined,
+    deleted({ metadata }) {
+      const name = metadata.labels?.[NAME_LABEL];
+      if (name !== undefined) podGone(keyOf(metadata.namespace, name));
+    },
+  };
+}
+
+/** All that is kept of a pod. */
+function identityOf({ apiVersion, kind, metadata }: KubeObject): KubeObject {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, labels = {} } = metadata;
+  const owner = labels[NAME_LABEL] ?? "";
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      labels: { [NAME_LABEL]: owner },
     },
   };
 }

@@ -104,6 +104,7 @@ export function createController(o: ControllerOptions): Controller {
     jobs: { changed: jobs.observe, deleted: jobs.observeDeleted },
     ledgers: { changed: ledgers.observe, deleted: ledgers.observeDeleted },
     mutexes: mutexes.watch,
+    podGone: changed,
     replicas: { changed: membership.observe, deleted: membership.observeDeleted },
     onHealth: o.hooks.watchHealth,
   });

@@ -1,5 +1,13 @@
 /** The Jobs of our LockedCronJobs: what the watch tells, and what this process has created or looked at since. */
-import { KIND, LAUNCH_FINALIZER, NAME_LABEL, keyOf, splitKey, type Key } from "../api/names.ts";
+import {
+  KIND,
+  LAUNCH_FINALIZER,
+  LIVE_PODS,
+  NAME_LABEL,
+  keyOf,
+  splitKey,
+  type Key,
+} from "../api/names.ts";
 import type { Job, KubeObject } from "../api/types.ts";
 import { viewOf, type JobView } from "../domain/job.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
@@ -67,7 +75,7 @@ export function createJobStore(o: {
     const { items } = await o.client.list(o.pods, {
       namespace,
       labelSelector,
-      fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
+      fieldSelector: LIVE_PODS,
       metadataOnly: true,
     });
     return items.length > 0;

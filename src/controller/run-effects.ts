@@ -21,8 +21,8 @@ import { keptUntilOf, release } from "./run-locks.ts";
 
 type Of<K extends Action["do"]> = Extract<Action, { do: K }>;
 
-/** How soon to look again for pods that outlive their Job, ms. */
-const PODS_POLL_MS = 2_000;
+/** How soon to look again for pods that outlive their Job, should their watch stand still, ms. */
+const PODS_POLL_MS = 5_000;
 
 /** Records that the tick has its Job, and in the same write every attempt of which nothing can come any more. */
 export async function recordJob(
