@@ -204,8 +204,9 @@ describe.concurrent("the lock of a run", () => {
     expect(status).toContain("atMostSeconds (4)");
     expect(await violations(scene, "most")).toEqual([]);
     const least = await scene.over("least");
-    const job = scene.pods("least")[0]?.object.metadata.creationTimestamp ?? "";
-    expect(Date.now() - Date.parse(job)).toBeGreaterThan(19_000);
+    const { lockedAt = 0, keptUntil = 0 } = least.run;
+    expect(keptUntil).toBe(lockedAt + 20_000);
+    expect(Date.now()).toBeGreaterThanOrEqual(keptUntil);
     expect(await violations(scene, "least")).toEqual([]);
     expect(least.run.ended).toBe(true);
     expect(most.run.lock?.atMostSeconds).toBe(4);
