@@ -3,7 +3,11 @@ import { runCli } from "../../src/cli/run.ts";
 export const NOW = Date.parse("2026-11-30T12:00:00Z");
 
 /** A command without a process: what it wrote, and its exit code. */
-export async function call(argv: string[], stdin: string | string[] = [], now = () => NOW) {
+export async function call(
+  argv: string[],
+  stdin: string | readonly (string | Uint8Array)[] = [],
+  now = () => NOW,
+) {
   let out = "";
   let error = "";
   const code = await runCli(argv, {

@@ -4,31 +4,9 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { runCli } from "../../src/cli/run.ts";
+import { call } from "./call.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
-const NOW = Date.parse("2026-11-30T12:00:00Z");
-
-async function call(argv: string[], stdin: (string | Uint8Array)[] = []) {
-  let out = "";
-  let error = "";
-  const code = await runCli(argv, {
-    stdin: (async function* () {
-      yield* stdin;
-    })(),
-    out(text) {
-      out += text;
-      return Promise.resolve(true);
-    },
-    error(text) {
-      error += text;
-    },
-    now: () => NOW,
-    env: {},
-  });
-  return { code, out, error };
-}
-
 describe("lockedcron next", () => {
   test("prints the next times of a schedule in its zone, in UTC, one per line", async () => {
     const argv = ["next", "--schedule", "0 9 * * *", "--time-zone=Europe/Berlin", "--count=2"];

@@ -1,24 +1,8 @@
 /** What can be said without a cluster; the rest is in test/chaos/removal.ts. */
 import { expect, test } from "vitest";
-import { runCli } from "../../src/cli/run.ts";
+import { call as callCli } from "./call.ts";
 
-async function call(...argv: string[]) {
-  let out = "";
-  let error = "";
-  const code = await runCli(["release-finalizers", ...argv], {
-    stdin: (async function* () {})(),
-    out(text) {
-      out += text;
-      return Promise.resolve(true);
-    },
-    error(text) {
-      error += text;
-    },
-    now: Date.now,
-    env: {},
-  });
-  return { code, out, error };
-}
+const call = (...argv: string[]) => callCli(["release-finalizers", ...argv]);
 
 test("says how it is used", async () => {
   const { code, out } = await call("--help");
