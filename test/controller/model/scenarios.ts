@@ -89,7 +89,7 @@ export const scenarios = {
     processes: ONE,
     owner: owners({ concurrencyPolicy: "Allow" }),
     times: minutes(0, 60),
-    faults: { ledgerDeleted: 1, lost: 1 },
+    faults: { ledgerDeleted: 1 },
   },
   /** Watches overtake answers, and tell of every version. */
   overtakenAlone: {
@@ -147,6 +147,13 @@ export const wide = {
     faults: { lost: 1, foreignDeleted: 1 },
   },
   ledgerDeleted: { ...twoAttempts, faults: { ledgerDeleted: 1, lost: 1 } },
+  ledgerDeletedNextTick: {
+    ...oneAttempt,
+    processes: ONE,
+    owner: owners({ concurrencyPolicy: "Allow" }),
+    times: minutes(0, 60),
+    faults: { ledgerDeleted: 1, lost: 1 },
+  },
   namesake: { ...twoAttempts, faults: { ownerDeleted: 1, ownerCreated: 1 } },
 } satisfies Record<string, Scenario>;
 
