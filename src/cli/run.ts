@@ -30,6 +30,14 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "start runs again",
     load: async () => (await import("./suspend.ts")).resume,
   },
+  trigger: {
+    summary: "start one run now",
+    load: async () => (await import("./ask.ts")).trigger,
+  },
+  backfill: {
+    summary: "run the ticks of a past range again",
+    load: async () => (await import("./ask.ts")).backfill,
+  },
   check: {
     summary: "try what the operator would need",
     load: async () => (await import("./check.ts")).check,

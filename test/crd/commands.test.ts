@@ -1,7 +1,7 @@
 /** Commands of the CLI that talk to a cluster, and the schedules of the spec, with an operator at work. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Job, LockedCronJob } from "../../src/api/types.ts";
-import { NAME_LABEL, TICK_ANNOTATION } from "../../src/api/names.ts";
+import { MANUAL_ANNOTATION, NAME_LABEL, TICK_ANNOTATION } from "../../src/api/names.ts";
 import { resourceType, type KubeClient } from "../../src/kube/index.ts";
 import { call } from "../cli/call.ts";
 import { startCluster, type ControlPlaneCluster } from "../cluster/cluster.ts";
@@ -195,6 +195,43 @@ describe("lockedcron", () => {
       out: "",
       error: "No LockedCronJobs found in namespace default.\n",
     });
+  });
+
+  test("trigger starts one run for an id, also while suspended; backfill runs past ticks again", async () => {
+    await create("asked", (spec) => Object.assign(spec, { schedule: "0 0 * * *", suspend: true }));
+    const asked = await command("trigger", "asked", "-n", "team", "--id=one");
+    expect(asked).toEqual({ code: 0, out: "team/asked: run asked for, id one\n", error: "" });
+    await statusOf("asked", (s) => s.lastTrigger === "one" && s.activeCount === 1);
+    await command("trigger", "asked", "-n", "team", "--id=one");
+    const range = ["--from=2026-01-01T00:00:00Z", "--to=2026-01-02T00:00:00Z", "--policy=Allow"];
+    const { code, out } = await command("backfill", "asked", "-n", "team", "--id=jan", ...range);
+    expect([code, out]).toEqual([0, "team/asked: backfill asked for, id jan\n"]);
+    await statusOf("asked", (s) => s.backfill?.cursor === "2026-01-02T00:00:00Z");
+    const manual = (await jobsOf("asked")).map(
+      (job) => job.metadata.annotations?.[MANUAL_ANNOTATION],
+    );
+    expect(manual.toSorted()).toEqual(["backfill/jan", "backfill/jan", "trigger/one"]);
+  });
+
+  test.each([
+    [["trigger"], ["no name is given"]],
+    [["trigger", "a", "b"], ['"b": one name at a time']],
+    [
+      ["backfill", "a", "--to=noon", "--policy=Skip"],
+      [
+        "--from: is required, e.g. 2026-01-31T00:00:00Z",
+        '--to: "noon" is no RFC 3339 time, e.g. 2026-01-31T00:00:00Z',
+        '--policy: "Skip" is neither Forbid nor Allow',
+      ],
+    ],
+    [
+      ["backfill", "a", "--from=2026-01-02T00:00:00Z", "--to=2026-01-01T00:00:00Z"],
+      ["--to: is before --from"],
+    ],
+  ])("%j names everything that is wrong", async (argv, problems) => {
+    const { code, error } = await command(...argv);
+    expect(code).toBe(2);
+    for (const problem of problems) expect(error).toContain(problem);
   });
 
   test("status shows times, lock, runs and why ticks ran", async () => {
