@@ -89,6 +89,12 @@ describe("a time of day that comes twice", () => {
     expect(chain("30 2 * * *", "Europe/Berlin", policy, AUTUMN)).toEqual(want);
   });
 
+  it("has run, for whoever asks while it comes the second time", () => {
+    const asked: [string, string] = ["2027-10-31T01:10:00Z", "2027-10-31T12:00:00Z"];
+    expect(chain("30 2 * * *", "Europe/Berlin", "RunOnce", asked)).toEqual([]);
+    expect(chain("30 2 * * *", "Europe/Berlin", "WallClock", asked)).toEqual(["10-31T01:30"]);
+  });
+
   it("is half an hour in Lord Howe", () => {
     const around: [string, string] = ["2027-04-03T13:00:00Z", "2027-04-03T17:00:00Z"];
     // 02:00 -> 01:30 at 15:00 UTC.
@@ -108,7 +114,7 @@ describe("a schedule of all hours", () => {
   });
 });
 
-/** The definitions themselves, second by second of the hours that matter, minute by minute here. */
+/** The definitions themselves, minute by minute. */
 function byDefinition(
   f: CronFields,
   zone: Zone,
@@ -196,6 +202,36 @@ describe("near clock changes", () => {
     },
   );
 });
+
+it.each(["WallClock", "RunOnce"] as const)(
+  "%s: ranges are the chain of next, with seconds too",
+  { timeout: 60_000 },
+  (policy) => {
+    const zone = must("Europe/Berlin");
+    const changes = [Date.UTC(2027, 2, 28, 1) / 1000, Date.UTC(2027, 9, 31, 1) / 1000];
+    fc.assert(
+      fc.property(
+        randomCron,
+        fc.constantFrom("*", "0", "*/7", "59", "13,58-59"),
+        fc.constantFrom(...changes),
+        fc.integer({ min: -100_000, max: 10_000 }),
+        (cron, second, change, by) => {
+          const ticks = readingTicks(fieldsOf(`${second} ${cron.text}`), zone, policy);
+          const from = change + by;
+          const chain: number[] = [];
+          let at = ticks.firstFrom(from);
+          for (; at !== null && chain.length < 300; at = ticks.firstFrom(at + 1)) chain.push(at);
+          fc.pre(chain.length > 0);
+          const end = chain.at(-1) ?? 0;
+          expect(ticks.countBetween(from, end, Infinity)).toBe(chain.length);
+          expect(ticks.lastBetween(from, end)).toBe(end);
+          expect(ticks.lastBetween(from, end - 1)).toBe(chain.at(-2) ?? null);
+        },
+      ),
+      { numRuns: 200, seed },
+    );
+  },
+);
 
 it("gives up after five years, as robfig/cron does", () => {
   const from = Date.UTC(2096, 2, 1) / 1000;
