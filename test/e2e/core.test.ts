@@ -77,8 +77,10 @@ test("an upgrade replaces every replica, and no tick is lost", async () => {
   expect(ticking.faults()).toEqual([]);
 });
 
-/** Needed, though nothing in this file brings the operator to it; each with the test that does. */
+/** Needed, though nothing in this file brings the operator to it for sure; each with the test that does. */
 const USED_ELSEWHERE = [
+  // An event that happens again is counted up: test/kube/client.test.ts.
+  "patch /events",
   // Asked of the authorizer, not by a request: test/crd/rbac.test.ts.
   "update lockedcron.io/lockedcronjobs/finalizers",
 ];
@@ -93,7 +95,8 @@ test.skipIf(ON_KIND)(
       return (JSON.parse(text) as { rules: Rule[] }).rules;
     };
     const everywhere = await rulesOf("clusterrole", "lockedcron-operator");
-    expect(unused(everywhere, uses)).toEqual(USED_ELSEWHERE);
+    const idle = unused(everywhere, uses).filter((right) => !USED_ELSEWHERE.includes(right));
+    expect(idle).toEqual([]);
     const own = await rulesOf("role", "lockedcron", "--namespace", SYSTEM);
     expect(unused(own, uses, SYSTEM)).toEqual([]);
   },

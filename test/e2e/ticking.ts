@@ -44,6 +44,13 @@ export async function startTicking(site: Site): Promise<Ticking> {
     ];
   }
 
+  /** The versions of the ledger in which a tick was passed: what was decided there. */
+  function ledgersAround(name: string, tick: number): string {
+    const history = witness.history(name).map(({ ledger }) => ledger);
+    const after = history.findIndex(({ lastTick = 0 }) => lastTick >= tick);
+    return JSON.stringify(history.slice(Math.max(0, after - 1), after + 3));
+  }
+
   return {
     witness,
     async goesOn(timeoutMs = PATIENCE_MS) {

@@ -4,13 +4,23 @@
  * needs npm's registry.
  */
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
 import { bundle } from "../../tools/image/bundle.ts";
 import { ROOT } from "../../tools/ci/command.ts";
 import { withFileLock } from "../cluster/flock.ts";
 import { ensureProgram } from "../cluster/packages.ts";
-import { cacheDir } from "../cluster/paths.ts";
+import { cacheDir, searchPath } from "../cluster/paths.ts";
 import { run } from "../cluster/run.ts";
 import { standIn } from "./stand-ins.ts";
 
@@ -48,8 +58,13 @@ async function hashOf(dir: string): Promise<string> {
 
 /** npm's settings of this machine, as a file that the build sees as a secret: a mirror, its certificate. */
 async function npmrc(dir: string): Promise<string> {
+  // By the Node that the machine's npm came with: that of the project knows no settings of the machine.
+  const folders = searchPath()
+    .split(":")
+    .filter((folder) => !folder.endsWith("node_modules/.bin"));
+  const env = { PATH: folders.join(":") };
   const setting = async (name: string): Promise<string> => {
-    const value = (await run("npm", ["config", "get", name], { cwd: dir })).trim();
+    const value = (await run("npm", ["config", "get", name], { cwd: dir, env })).trim();
     return value === "null" || value === "undefined" ? "" : `${name}=${value}\n`;
   };
   const file = join(dir, "npmrc");
@@ -78,7 +93,11 @@ export async function buildImage(o: BuildOptions): Promise<string> {
         .digest("hex")
         .slice(0, 12);
       const file = join(cacheDir(), "images", `operator-${key}.tar`);
-      if (await exists(file)) return file;
+      if (await exists(file)) {
+        await utimes(file, new Date(), new Date());
+        return file;
+      }
+      await forgetOld(dirname(file));
       const storage = ["--root", join(work, "root"), "--runroot", join(work, "run")];
       const call = (...args: string[]): Promise<string> =>
         run(buildah, [...storage, "--storage-driver", "vfs", ...args], { cwd: ROOT });
@@ -101,6 +120,16 @@ export async function buildImage(o: BuildOptions): Promise<string> {
       await rm(work, { recursive: true, force: true });
     }
   });
+}
+
+/** Every change of the code makes an image of 130 MB: what nobody has asked for since yesterday goes. */
+async function forgetOld(dir: string): Promise<void> {
+  const yesterday = Date.now() - 24 * 3_600_000;
+  const names = await readdir(dir).catch(() => []);
+  for (const name of names.filter((each) => each.startsWith("operator-"))) {
+    const file = join(dir, name);
+    if ((await stat(file)).mtimeMs < yesterday) await rm(file, { force: true });
+  }
 }
 
 const exists = (file: string): Promise<boolean> =>
