@@ -43,7 +43,7 @@ test("after helm install the first LockedCronJobs run", async () => {
     () => ticking.witness.owner("often")?.status?.lastSuccessfulTime !== undefined,
     PATIENCE_MS,
   );
-  expect(ticking.faults()).toEqual([]);
+  expect(await ticking.faults()).toEqual([]);
 });
 
 test("helm test acquires and releases a lock on the chart's own Redis", async () => {
@@ -63,7 +63,7 @@ test("a replica that is killed is not missed, and comes back", async () => {
     return (pod?.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0;
   });
   await allReady(site, "operator", 3);
-  expect(ticking.faults()).toEqual([]);
+  expect(await ticking.faults()).toEqual([]);
 });
 
 test("an upgrade replaces every replica, and no tick is lost", async () => {
@@ -74,7 +74,7 @@ test("an upgrade replaces every replica, and no tick is lost", async () => {
   expect(after).toHaveLength(3);
   expect(after.filter((uid) => before.has(uid))).toEqual([]);
   await ticking.goesOn();
-  expect(ticking.faults()).toEqual([]);
+  expect(await ticking.faults()).toEqual([]);
 });
 
 /** Needed, though nothing in this file brings the operator to it for sure; each with the test that does. */
@@ -137,5 +137,5 @@ test("helm uninstall leaves the CRD and what is people's, and a new installation
 
   await site.install();
   await ticking.goesOn();
-  expect(ticking.faults()).toEqual([]);
+  expect(await ticking.faults()).toEqual([]);
 });

@@ -20,7 +20,7 @@ export interface Ticking extends AsyncDisposable {
    * What is wrong with the ticks so far: each must have run once, or say why not, and no rule of the protocol may be
    * broken. Empty when all is well.
    */
-  faults(): string[];
+  faults(): Promise<string[]>;
 }
 
 export async function startTicking(site: Site): Promise<Ticking> {
@@ -30,9 +30,18 @@ export async function startTicking(site: Site): Promise<Ticking> {
     await site.cluster.kubectl(["apply", "--filename=-"], { stdin });
   }
 
-  function faultsOf(name: string, expression: string): string[] {
+  async function faultsOf(name: string, expression: string): Promise<string[]> {
     const last = witness.jobs(name).at(-1);
     if (last === undefined) return [`${name} has never run`];
+    // Where runs may overlap, a later tick can have its Job while the claim of an earlier one is still taken over.
+    await witness.until(
+      `no claim of ${name} before ${last.name} is open`,
+      () =>
+        witness
+          .ledger(name)
+          ?.runs.every(({ tick, jobUID }) => tick > last.tick || jobUID !== undefined),
+      PATIENCE_MS,
+    );
     const all = account(witness, name, expression, last.tick);
     return [
       ...(all.due.length === 0 ? [`${name} was never due`] : []),
@@ -47,7 +56,7 @@ export async function startTicking(site: Site): Promise<Ticking> {
   /** The versions of the ledger in which a tick was passed: what was decided there. */
   function ledgersAround(name: string, tick: number): string {
     const history = witness.history(name).map(({ ledger }) => ledger);
-    const after = history.findIndex(({ lastTick = 0 }) => lastTick >= tick);
+    const after = history.findIndex(({ lastTick }) => lastTick >= tick);
     return JSON.stringify(history.slice(Math.max(0, after - 1), after + 3));
   }
 
@@ -62,10 +71,10 @@ export async function startTicking(site: Site): Promise<Ticking> {
       );
       return job.name;
     },
-    faults: () => [
-      ...Object.entries(EXPRESSIONS).flatMap(([name, expression]) => faultsOf(name, expression)),
-      ...witness.violations(),
-    ],
+    async faults() {
+      const all = Object.entries(EXPRESSIONS).map((entry) => faultsOf(...entry));
+      return [...(await Promise.all(all)).flat(), ...witness.violations()];
+    },
     [Symbol.asyncDispose]: () => witness[Symbol.asyncDispose](),
   };
 }
