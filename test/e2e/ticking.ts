@@ -46,9 +46,10 @@ export async function startTicking(site: Site): Promise<Ticking> {
     return [
       ...(all.due.length === 0 ? [`${name} was never due`] : []),
       ...(all.duplicates > 0 ? [`${name} ran ${all.duplicates} tick(s) more than once`] : []),
-      ...all.unexplained.map(
-        (tick) => `${name} ${new Date(tick).toISOString()}: no Job, no reason`,
-      ),
+      ...all.unexplained.map((tick) => {
+        const at = new Date(tick).toISOString();
+        return `${name} ${at}: no Job, no reason; ${ledgersAround(name, tick)}`;
+      }),
       ...all.strays.map((job) => `${job} is of no tick`),
     ];
   }
