@@ -2,15 +2,16 @@ import { readFileSync } from "node:fs";
 import { hostname as systemHostname } from "node:os";
 import { readArguments, readVariables } from "./config/arguments.ts";
 import type { ConfigProblem, Given } from "./config/arguments.ts";
-import { flagOf, type BindAddress, type Option, type Parsed } from "./config/option.ts";
+import { checkFiles, passwordOf, type ReadFile } from "./config/files.ts";
+import type { BindAddress, Option, Parsed } from "./config/option.ts";
 import { FIELDS, OPTIONS, type LOCK_BACKENDS } from "./config/options.ts";
 import type { Field, Values } from "./config/options.ts";
-import { REDIS_REQUIRED, REDIS_UNUSED } from "./config/redis.ts";
-import type { RedisNode } from "./config/redis.ts";
+import { secretsOf, type RedisNode, type TlsFiles } from "./config/redis.ts";
+import { readLists } from "./config/redis-lists.ts";
 import { usage } from "./config/usage.ts";
 import type { LogFormat, LogLevel } from "./telemetry/index.ts";
 
-export type { ConfigProblem, RedisNode };
+export type { ConfigProblem, ReadFile, RedisNode, TlsFiles };
 export { usage };
 
 /** The settings of the operator, checked. docs/config.md says what each is for. */
@@ -20,10 +21,6 @@ export interface Config {
   redis: readonly RedisNode[];
   /** The list that `redis` takes the place of. */
   redisPrevious?: readonly RedisNode[];
-  /** PEM files for rediss://; the last two go together. */
-  redisCaFile?: string;
-  redisCertFile?: string;
-  redisKeyFile?: string;
   kubeconfig?: string;
   context?: string;
   kubeTimeoutMs: number;
@@ -55,9 +52,6 @@ export type LoadedConfig =
   | { kind: "help"; text: string }
   | { kind: "version" }
   | { kind: "invalid"; problems: ConfigProblem[]; text: string };
-
-/** Throws when there is no such file. */
-export type ReadFile = (path: string) => string;
 
 const readText: ReadFile = (path) => readFileSync(path, "utf8");
 
@@ -95,33 +89,17 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
   const problems = [...flags.problems, ...variables.problems];
   const from = { env, readFile, hostname };
   const values = parseAll(given, problems);
-  checkPasswordFile(values, given, from, problems);
-  for (const field of READABLE) checkReadable(field, values, given, from, problems);
-  checkKeyPair(values, given, problems);
+  const checked = { values, given, readFile, problems };
+  checkFiles(checked);
   const replica = values.replica ?? defaultReplica(from, problems);
+  const lists = readLists(checked);
 
-  const needsRedis = values.lockBackend === "redis";
-  if (needsRedis && given.redis === undefined) {
-    problems.push({ field: "--redis", message: REDIS_REQUIRED });
-  } else if (!needsRedis && given.redis !== undefined) {
-    problems.push({ field: given.redis.source, message: REDIS_UNUSED });
-  }
-  const { redis = [] } = values;
   if (problems.length > 0) {
     return { kind: "invalid", problems, text: describe(problems) };
   }
-  const { redisUsername, redisPassword, redisPasswordFile, ...rest } = values;
-  const shared = {
-    ...(redisUsername !== undefined && { username: redisUsername }),
-    ...(redisPassword !== undefined && { password: redisPassword }),
-    ...(redisPasswordFile !== undefined && { passwordFile: redisPasswordFile }),
-  };
   const config: Config = {
-    ...withoutAbsent(rest),
-    redis: redis.map((node) => withShared(node, shared)),
-    ...(values.redisPrevious !== undefined && {
-      redisPrevious: values.redisPrevious.map((node) => withShared(node, shared)),
-    }),
+    ...withoutAbsent(withoutRedis(values)),
+    ...lists,
     namespace: values.namespace ?? defaultNamespace(from),
     replica,
     // Others take another uid under this name for proof that the replica is dead; so only if that is what it is called.
@@ -135,10 +113,10 @@ export function loadConfig(input: ConfigInput): LoadedConfig {
 /** Every secret of a configuration as it is now, for `createRedactor`. */
 export function configSecrets(config: Config, readFile: ReadFile = readText): string[] {
   const nodes = [...config.redis, ...(config.redisPrevious ?? [])];
-  const files = new Set(nodes.flatMap((node) => node.passwordFile ?? []));
+  const { files, texts } = secretsOf(nodes);
   return [
-    ...nodes.flatMap((node) => node.password ?? []),
-    ...[...files].flatMap((file) => {
+    ...texts,
+    ...[...new Set(files)].flatMap((file) => {
       try {
         return passwordOf(readFile(file));
       } catch {
@@ -149,8 +127,16 @@ export function configSecrets(config: Config, readFile: ReadFile = readText): st
   ];
 }
 
-function passwordOf(content: string): string {
-  return content.replace(/\r?\n$/, "");
+/** What the lists of nodes are made of. */
+const REDIS_FIELDS = [
+  ...(["redis", "redisPrevious", "redisConfig", "redisUsername", "redisPassword"] as const),
+  ...(["redisPasswordFile", "redisCaFile", "redisCertFile", "redisKeyFile"] as const),
+];
+
+function withoutRedis(values: Values): Omit<Values, (typeof REDIS_FIELDS)[number]> {
+  const rest = { ...values };
+  for (const field of REDIS_FIELDS) Reflect.deleteProperty(rest, field);
+  return rest;
 }
 
 function parseAll(given: Partial<Record<Field, Given>>, problems: ConfigProblem[]) {
@@ -169,70 +155,6 @@ function parseAll(given: Partial<Record<Field, Given>>, problems: ConfigProblem[
     }
   }
   return values as Values;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function checkPasswordFile(
-  { redisPassword, redisPasswordFile: path }: Values,
-  given: Partial<Record<Field, Given>>,
-  { readFile }: Surroundings,
-  problems: ConfigProblem[],
-): void {
-  if (path === undefined) return;
-  const field = given.redisPasswordFile?.source ?? "--redis-password-file";
-  if (redisPassword !== undefined) {
-    const message = "does not go together with LOCKEDCRON_REDIS_PASSWORD; keep one of them";
-    problems.push({ field, value: path, message });
-    return;
-  }
-  try {
-    if (passwordOf(readFile(path)) !== "") return;
-    problems.push({ field, value: path, message: "is empty; write the password into the file" });
-  } catch (error) {
-    const message = `can not be read (${reasonOf(error)}); give the path of a readable file`;
-    problems.push({ field, value: path, message });
-  }
-}
-
-/** Files that are read later, with what each is to be. */
-const READABLE = ["kubeconfig", "redisCaFile", "redisCertFile", "redisKeyFile"] as const;
-
-function checkReadable(
-  name: (typeof READABLE)[number],
-  values: Values,
-  given: Partial<Record<Field, Given>>,
-  { readFile }: Surroundings,
-  problems: ConfigProblem[],
-): void {
-  const path = values[name];
-  if (path === undefined) return;
-  try {
-    readFile(path);
-  } catch (error) {
-    const what = name === "kubeconfig" ? "kubeconfig" : "PEM file";
-    problems.push({
-      field: given[name]?.source ?? flagOf(name),
-      value: path,
-      message: `can not be read (${reasonOf(error)}); give the path of a ${what}`,
-    });
-  }
-}
-
-function checkKeyPair(
-  { redisCertFile, redisKeyFile }: Values,
-  given: Partial<Record<Field, Given>>,
-  problems: ConfigProblem[],
-): void {
-  if ((redisCertFile === undefined) === (redisKeyFile === undefined)) return;
-  const [there, missing] =
-    redisKeyFile === undefined
-      ? (["redisCertFile", "redisKeyFile"] as const)
-      : (["redisKeyFile", "redisCertFile"] as const);
-  const message = `needs ${flagOf(missing)} beside it`;
-  problems.push({ field: given[there]?.source ?? flagOf(there), message });
 }
 
 function defaultReplica({ env, hostname }: Surroundings, problems: ConfigProblem[]): string {
@@ -262,17 +184,6 @@ function defaultNamespace({ readFile }: Surroundings): string {
     // No pod, or one without a service account.
     return DEFAULT_NAMESPACE;
   }
-}
-
-/** What an address says itself goes before what is said for all of them. */
-function withShared(node: RedisNode, shared: Omit<RedisNode, "name" | "url">): RedisNode {
-  // A password of its own takes the place of the shared file, too: lock accepts one or the other.
-  const { passwordFile, ...rest } = shared;
-  return {
-    ...rest,
-    ...node,
-    ...(node.password === undefined && passwordFile !== undefined && { passwordFile }),
-  };
 }
 
 type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {

@@ -91,18 +91,21 @@ describe("sources", () => {
       TEXT: "prefix:",
       "[HOST]:PORT": "[::1]:9090",
     };
-    const pair = (name: string) => ({ LOCKEDCRON_REDIS: THREE, [name]: "/etc/f" });
+    const tls = { LOCKEDCRON_REDIS: "rediss://a" };
+    const pair = (name: string) => ({ ...tls, [name]: "/etc/f" });
     /** What some settings need beside them. */
     const together: Partial<Record<string, Record<string, string>>> = {
       "--redis": {},
+      "--redis-config": {},
       "--lock-backend": {},
+      "--redis-ca-file": tls,
       "--redis-cert-file": pair("LOCKEDCRON_REDIS_KEY_FILE"),
       "--redis-key-file": pair("LOCKEDCRON_REDIS_CERT_FILE"),
     };
     for (const { flag, variable, placeholder } of optionRows()) {
       if (flag === undefined) continue;
       const value = samples[placeholder] ?? placeholder.split("|").at(-1) ?? "";
-      const files = { "/etc/f": "x" };
+      const files = { "/etc/f": flag === "--redis-config" ? "nodes: [redis://a]" : "x" };
       const common = together[flag] ?? { LOCKEDCRON_REDIS: THREE };
       const byFlag = load({ argv: [flag, value], env: common, files });
       const byVariable = load({ env: { ...common, [variable]: value }, files });
@@ -175,7 +178,13 @@ describe("Redis nodes", () => {
       "rediss://bob:p%40ss@Redis-0:7000/3,redis://:x@[::1],redis://10.0.0.1/",
     ];
     expect(configOf({ argv }).redis).toEqual([
-      { name: "0/redis-0:7000", url: "rediss://redis-0:7000/3", username: "bob", password: "p@ss" },
+      {
+        name: "0/redis-0:7000",
+        url: "rediss://redis-0:7000/3",
+        username: "bob",
+        password: "p@ss",
+        tls: {},
+      },
       { name: "1/[::1]:6379", url: "redis://[::1]:6379", password: "x" },
       { name: "2/10.0.0.1:6379", url: "redis://10.0.0.1:6379" },
     ]);
@@ -294,7 +303,7 @@ describe("wrong settings", () => {
       '  LOCKEDCRON_LOG_FORMAT "xml": write one of json, text',
       "  --kubeconfig \"/absent\": can not be read (ENOENT: no such file, open '/absent'); give the path of a kubeconfig",
       '  POD_NAME "No_Name": can not serve as identity of this replica; set --replica: write up to 63 lower-case letters, digits, dots and dashes, e.g. replica-1',
-      "  --redis: is required; write e.g. redis://redis-0:6379,redis://redis-1:6379,redis://redis-2:6379",
+      "  --redis: is required; write e.g. redis://redis-0:6379,redis://redis-1:6379,redis://redis-2:6379, or give a file with --redis-config",
       "Run with --help for all settings.",
       "",
     ]);

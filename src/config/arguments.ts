@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { createRedactor } from "../telemetry/index.ts";
+import { closest } from "./closest.ts";
 import { flagOf, variableOf } from "./option.ts";
 import type { Option } from "./option.ts";
 import { FIELDS, OPTIONS } from "./options.ts";
@@ -35,33 +36,6 @@ const FIELD_OF_FLAG = new Map(WITH_FLAG.map((field) => [flagOf(field).slice(2), 
 const FIELD_OF_VARIABLE = new Map(FIELDS.map((field) => [variableOf(field), field]));
 const redact = createRedactor();
 const SWITCHES = ["help", "version"];
-
-/** Restricted Damerau-Levenshtein distance: insert, delete, replace or swap neighbours. */
-function distance(a: string, b: string): number {
-  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)];
-  const cell = (i: number, j: number): number => rows[i]?.[j] ?? 0;
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    rows.push(row);
-    for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1] ? 0 : 1;
-      let best = Math.min(cell(i - 1, j) + 1, cell(i, j - 1) + 1, cell(i - 1, j - 1) + same);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        best = Math.min(best, cell(i - 2, j - 2) + 1);
-      }
-      row.push(best);
-    }
-  }
-  return cell(a.length, b.length);
-}
-
-function closest(wrong: string, names: Iterable<string>): string | undefined {
-  const ranked = [...names]
-    .map((name) => ({ name, far: distance(wrong, name) }))
-    .toSorted((a, b) => a.far - b.far);
-  const best = ranked[0];
-  return best !== undefined && best.far <= 2 ? best.name : undefined;
-}
 
 function unknownFlag(rawName: string): ConfigProblem {
   const name = rawName.slice(2);

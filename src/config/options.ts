@@ -20,23 +20,27 @@ export const OPTIONS = {
   }),
   redis: redisOption,
   redisPrevious: redisPreviousOption,
+  redisConfig: text({
+    ...PATH,
+    help: "Instead of --redis: a YAML or JSON file that lists the nodes, each with credentials and TLS of its own, or as a master that Sentinel looks after. Read at the start.",
+  }),
   redisUsername: text({
     placeholder: "NAME",
     pattern: /^\S+$/,
     problem: "write the name of the ACL user, without blanks",
-    help: "ACL user for the addresses that name none.",
+    help: "ACL user for the nodes that name none.",
     defaultText: "the default user of Redis",
   }),
   redisPassword: {
     placeholder: "PASSWORD",
-    help: "Password for the addresses that carry none. There is no flag for it: arguments are visible to every process.",
+    help: "Password for the nodes that have none of their own. There is no flag for it: arguments are visible to every process.",
     variableOnly: true,
     secret: true,
     parse: (given) => ({ value: given }),
   } as Option<string>,
   redisPasswordFile: text({
     ...PATH,
-    help: "File with the password for the addresses that carry none; a line break at its end does not count. Read anew for every connection, so it can be rotated.",
+    help: "File with the password for the nodes that have none of their own; a line break at its end does not count. Read anew for every connection, so it can be rotated.",
   }),
   redisCaFile: text({
     ...PATH,

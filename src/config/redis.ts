@@ -2,25 +2,78 @@ import { isIPv6 } from "node:net";
 import { isHostName, splitList } from "./option.ts";
 import type { Option, Parsed } from "./option.ts";
 
-/** One independent Redis master. */
-export interface RedisNode {
-  /** `0/redis-0:6379`: position, host and port. Without credentials, fit for logs and labels. */
-  name: string;
-  /** `redis[s]://host:port[/db]` without credentials. */
-  url: string;
+/** How to be let in. */
+export interface Login {
   username?: string;
   password?: string;
   /** Instead of a password; read anew for every connection, so that it can be rotated. */
   passwordFile?: string;
 }
 
+/** PEM files, read at the start; the last two go together. */
+export interface TlsFiles {
+  caFile?: string;
+  certFile?: string;
+  keyFile?: string;
+  /** Name in the certificate, where it is not the host of the address. */
+  serverName?: string;
+}
+
+/** One independent Redis master at an address. */
+export interface AddressNode extends Login {
+  /** `0/redis-0:6379`: position, host and port. Without credentials, fit for logs and labels. */
+  name: string;
+  /** `redis[s]://host:port[/db]` without credentials. */
+  url: string;
+  tls?: TlsFiles;
+}
+
+/** One independent Redis master that Sentinel looks after. */
+export interface SentinelNode extends Login {
+  /** The same for all replicas; that of the master, unless given. */
+  name: string;
+  masterName: string;
+  /** `redis[s]://host:port` without credentials. */
+  sentinels: readonly string[];
+  sentinelUsername?: string;
+  sentinelPassword?: string;
+  sentinelPasswordFile?: string;
+  db?: number;
+  /** There: TLS to the master. */
+  tls?: TlsFiles;
+  sentinelTls?: TlsFiles;
+  natMap?: Readonly<Record<string, string>>;
+  waitReplicas?: number;
+}
+
+export type RedisNode = AddressNode | SentinelNode;
+
 const EXAMPLE = "redis://redis-0:6379,redis://redis-1:6379,redis://redis-2:6379";
 const ENCODE =
   "special characters of a password are written percent-encoded, or use --redis-password-file";
 
-function parseNode(entry: string, position: number, quotable: boolean): Parsed<RedisNode> {
-  const named = quotable ? JSON.stringify(entry) : `address ${position + 1}`;
-  const wrong = (why: string): Parsed<RedisNode> => ({ problem: `${named} ${why}` });
+function parseNode(entry: string, position: number, quotable: boolean): Parsed<AddressNode> {
+  const parsed = parseAddress(entry, "6379");
+  if ("problem" in parsed) {
+    const named = quotable ? JSON.stringify(entry) : `address ${position + 1}`;
+    return { problem: `${named} ${parsed.problem}` };
+  }
+  const { host, ...rest } = parsed.value;
+  return { value: { name: `${position}/${host}`, ...rest } };
+}
+
+export interface Address {
+  /** With its port. */
+  host: string;
+  /** Without credentials. */
+  url: string;
+  username?: string;
+  password?: string;
+}
+
+/** `problem` does not repeat the address: there may be a password in it. */
+export function parseAddress(entry: string, defaultPort: string): Parsed<Address> {
+  const wrong = (why: string): Parsed<Address> => ({ problem: why });
 
   if (!/^rediss?:\/\//i.test(entry)) {
     return wrong("has no redis:// or rediss:// (TLS) in front, e.g. redis://redis-0:6379");
@@ -45,11 +98,11 @@ function parseNode(entry: string, position: number, quotable: boolean): Parsed<R
   } catch {
     return wrong(`has a % that encodes nothing; ${ENCODE}`);
   }
-  const host = `${url.hostname.toLowerCase()}:${url.port || "6379"}`;
+  const host = `${url.hostname.toLowerCase()}:${url.port || defaultPort}`;
   const database = url.pathname === "/" ? "" : url.pathname;
   return {
     value: {
-      name: `${position}/${host}`,
+      host,
       url: `${url.protocol}//${host}${database}`,
       ...(username !== "" && { username }),
       ...(password !== "" && { password }),
@@ -57,10 +110,16 @@ function parseNode(entry: string, position: number, quotable: boolean): Parsed<R
   };
 }
 
+/** Two nodes with one of these in common are one. */
+function placesOf(node: RedisNode): string[] {
+  if ("url" in node) return [node.name.slice(node.name.indexOf("/") + 1)];
+  return node.sentinels.map((url) => `the master ${node.masterName} of ${url}`);
+}
+
 /** Quorum needs one node or at least three, each of them another server. */
-function countProblems(nodes: RedisNode[]): string[] {
+export function countProblems(nodes: readonly RedisNode[]): string[] {
   const problems: string[] = [];
-  const hosts = nodes.map((node) => node.name.slice(node.name.indexOf("/") + 1));
+  const hosts = nodes.flatMap((node) => [...new Set(placesOf(node))]);
   for (const host of new Set(hosts.filter((candidate, i) => hosts.indexOf(candidate) !== i))) {
     problems.push(`${host} is given more than once; each address must be another Redis server`);
   }
@@ -86,7 +145,7 @@ export const redisOption: Option<readonly RedisNode[]> = {
   help:
     "Addresses of the independent Redis masters that elect by majority: 1 (no fault tolerance), " +
     "or 3 or more, best 3 or 5. redis:// or rediss:// (TLS), [user[:password]@]host[:port][/db].",
-  defaultText: "required, but for --lock-backend kubernetes",
+  defaultText: "required, but for --redis-config and --lock-backend kubernetes",
   repeatable: true,
   secret: true,
   parse: parseNodes,
@@ -100,6 +159,49 @@ export const redisPreviousOption: Option<readonly RedisNode[]> = {
   defaultText: "none",
 };
 
-export const REDIS_REQUIRED = `is required; write e.g. ${EXAMPLE}`;
+export const REDIS_REQUIRED = `is required; write e.g. ${EXAMPLE}, or give a file with --redis-config`;
+export const ONE_LIST = "does not go together with --redis-config; keep one of them";
 export const REDIS_UNUSED =
   "does not go together with --lock-backend kubernetes, which uses no Redis; keep one of them";
+
+/** What has been given for all nodes. */
+export type Shared = Login & { tls: TlsFiles };
+
+/** What a node says itself goes before what is said for all of them. */
+export function withShared<T extends RedisNode>(node: T, shared: Shared): T {
+  const { username, password, passwordFile, tls } = shared;
+  // One of its own, in whichever form, takes the place of the shared one: the lock accepts one or the other.
+  const hasPassword = node.password !== undefined || node.passwordFile !== undefined;
+  const own = {
+    ...(username !== undefined && { username }),
+    ...(!hasPassword && password !== undefined && { password }),
+    ...(!hasPassword && passwordFile !== undefined && { passwordFile }),
+    ...node,
+  };
+  if ("url" in node) {
+    return node.url.startsWith("rediss:") ? { ...own, tls: { ...tls, ...node.tls } } : own;
+  }
+  const secure = node.sentinels.every((url) => url.startsWith("rediss:"));
+  return {
+    ...own,
+    ...(node.tls !== undefined && { tls: { ...tls, ...node.tls } }),
+    ...(secure && { sentinelTls: { ...tls, ...node.sentinelTls } }),
+  };
+}
+
+/** The files with passwords, and the passwords that are in no file. */
+export function secretsOf(nodes: readonly RedisNode[]): { files: string[]; texts: string[] } {
+  const given = (words: readonly (string | undefined)[]) =>
+    words.filter((word) => word !== undefined);
+  const sentinel = nodes.filter((node) => "sentinels" in node);
+  return {
+    files: given([
+      ...nodes.map((node) => node.passwordFile),
+      ...sentinel.map((node) => node.sentinelPasswordFile),
+    ]),
+    texts: given([
+      ...nodes.map((node) => node.password),
+      ...sentinel.map((node) => node.sentinelPassword),
+    ]),
+  };
+}

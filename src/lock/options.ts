@@ -35,6 +35,7 @@ function accessOf(
   url: Pick<UrlParts, "tls" | "username" | "password">,
   node: Omit<NodeOptions, "url" | "name">,
   field: string,
+  fileField = `${field}.passwordFile`,
 ): Access {
   if (node.tls !== undefined && !url.tls) {
     throw new LockConfigError("BadOption", `${field}.tls`, "needs a rediss:// URL");
@@ -44,7 +45,7 @@ function accessOf(
   if (node.passwordFile !== undefined && password !== "") {
     throw new LockConfigError(
       "BadOption",
-      `${field}.passwordFile`,
+      fileField,
       "is given beside a password; give one of them",
     );
   }
@@ -69,6 +70,17 @@ function parseStandalone(node: NodeOptions, field: string): NodeConfig {
   };
 }
 
+function sentinelAccess(first: UrlParts, node: SentinelNodeOptions, field: string): Access {
+  const { sentinelUsername, sentinelPassword, sentinelPasswordFile, sentinelTls } = node;
+  const login = {
+    ...(sentinelUsername !== undefined && { username: sentinelUsername }),
+    ...(sentinelPassword !== undefined && { password: sentinelPassword }),
+    ...(sentinelPasswordFile !== undefined && { passwordFile: sentinelPasswordFile }),
+    ...(sentinelTls !== undefined && { tls: sentinelTls }),
+  };
+  return accessOf(first, login, field, `${field}.sentinelPasswordFile`);
+}
+
 function parseSentinel(node: SentinelNodeOptions, field: string): NodeConfig {
   if (typeof node.masterName !== "string" || node.masterName === "") {
     throw new LockConfigError("BadOption", `${field}.masterName`, "is empty");
@@ -78,19 +90,27 @@ function parseSentinel(node: SentinelNodeOptions, field: string): NodeConfig {
   if (first === undefined) {
     throw new LockConfigError("BadOption", `${field}.sentinels`, "is empty; give all sentinels");
   }
-  const { tls, sentinelTls, ...login } = node;
-  const plain = { username: "", password: "", tls: tls !== undefined };
+  const mixed = urls.findIndex((url) => url.tls !== first.tls);
+  if (mixed > 0) {
+    throw new LockConfigError(
+      "BadUrl",
+      `${field}.sentinels[${mixed}]`,
+      "differs from the first in redis:// or rediss://; give all of them the same",
+    );
+  }
+  const plain = { username: "", password: "", tls: node.tls !== undefined };
   const waitReplicas = checkMs(`${field}.waitReplicas`, node.waitReplicas ?? 0, 0);
   return {
     name: node.name ?? node.masterName,
-    host: node.masterName,
+    // Two groups of sentinels may call theirs the same.
+    host: node.name ?? node.masterName,
     port: 0,
     db: node.db ?? 0,
-    access: accessOf(plain, { ...login, ...(tls !== undefined && { tls }) }, field),
+    access: accessOf(plain, node, field),
     sentinel: {
       sentinels: urls,
       masterName: node.masterName,
-      access: accessOf(first, sentinelTls === undefined ? {} : { tls: sentinelTls }, field),
+      access: sentinelAccess(first, node, field),
       ...(node.natMap !== undefined && { natMap: node.natMap }),
     },
     waitReplicas,
@@ -112,9 +132,9 @@ export function parseNodes(inputs: QuorumLockOptions["nodes"], list = "nodes"): 
   const seen = new Map<string, number>();
   for (const [i, config] of configs.entries()) {
     // The database number does not make it another Redis: both votes would come from one process.
-    for (const id of [`${config.host.toLowerCase()}:${config.port}`, `name ${config.name}`]) {
+    for (const id of [`name ${config.name}`, ...placesOf(config)]) {
       const first = seen.get(id);
-      if (first !== undefined) {
+      if (first !== undefined && first !== i) {
         throw new LockConfigError(
           "DuplicateNode",
           `${list}[${i}]`,
@@ -127,7 +147,14 @@ export function parseNodes(inputs: QuorumLockOptions["nodes"], list = "nodes"): 
   return configs;
 }
 
-/** Where a node is, whatever it is called: the same for everybody who lists it. */
+/** Two nodes with one of these in common are one. */
+function placesOf({ host, port, sentinel }: NodeConfig): string[] {
+  if (sentinel === undefined) return [`${host.toLowerCase()}:${port}`];
+  const { sentinels, masterName } = sentinel;
+  return sentinels.map((one) => `${one.host.toLowerCase()}:${one.port} ${masterName}`);
+}
+
+/** Where a node is: the same for everybody who lists it. Sentinels come and go, so of theirs the name counts. */
 function addressOf({ host, port, db, sentinel }: NodeConfig): string {
   const place = sentinel === undefined ? `${host.toLowerCase()}:${port}` : `sentinel:${host}`;
   return `${place}/${db}`;

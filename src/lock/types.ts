@@ -205,8 +205,16 @@ export interface NodeOptions {
 export interface SentinelNodeOptions {
   /** redis[s]://[user[:password]@]host[:port] of every sentinel; user and password of the first serve for all. */
   readonly sentinels: readonly string[];
+  /** Instead of the user and password in the first of these URLs. */
+  readonly sentinelUsername?: string;
+  readonly sentinelPassword?: string;
+  /** Instead of a password of the sentinels: a file that holds it, read anew for every connection. */
+  readonly sentinelPasswordFile?: string;
   readonly masterName: string;
-  /** Default: the name of the master. */
+  /**
+   * By this the list of nodes knows it, wherever it is: the same for everybody who lists it. Default: the name of the
+   * master; needed where two groups of sentinels call theirs the same.
+   */
   readonly name?: string;
   readonly username?: string;
   readonly password?: string;

@@ -1,12 +1,13 @@
 /** Redis as the controller sees it. */
 import { readFileSync } from "node:fs";
-import type { Config, RedisNode } from "../config.ts";
+import type { Config, RedisNode, TlsFiles } from "../config.ts";
 import type { Locks } from "../controller/ports.ts";
 import {
   createQuorumLock,
   type LockHealth,
   type LockObserver,
   type QuorumLock,
+  type QuorumLockOptions,
 } from "../lock/index.ts";
 import type { Logger, Metrics } from "../telemetry/index.ts";
 
@@ -25,15 +26,11 @@ export function createLock(config: Config, log: Logger, metrics: Metrics): Quoru
 
 /** The lock that a configuration describes. */
 export function openLock(config: Config, observer: LockObserver = {}): QuorumLock {
-  const withTls = (node: RedisNode) => ({
-    ...node,
-    ...(node.url.startsWith("rediss:") && { tls: tlsOf(config) }),
-  });
   return createQuorumLock({
     clientName: "lockedcron",
-    nodes: config.redis.map(withTls),
+    nodes: config.redis.map(nodeOf),
     ...(config.redisPrevious !== undefined && {
-      previousNodes: config.redisPrevious.map(withTls),
+      previousNodes: config.redisPrevious.map(nodeOf),
     }),
     maxLeaseMs: USUAL_LEASE_MS,
     // A fresh installation elects at once; after a loss of all data the ledger still lets only one through.
@@ -77,13 +74,27 @@ export function reportNodes(state: LockHealth, metrics: Metrics): void {
   }
 }
 
+function nodeOf(node: RedisNode): QuorumLockOptions["nodes"][number] {
+  if ("url" in node) {
+    const { tls, ...rest } = node;
+    return { ...rest, ...(tls !== undefined && { tls: tlsOf(tls) }) };
+  }
+  const { tls, sentinelTls, ...rest } = node;
+  return {
+    ...rest,
+    ...(tls !== undefined && { tls: tlsOf(tls) }),
+    ...(sentinelTls !== undefined && { sentinelTls: tlsOf(sentinelTls) }),
+  };
+}
+
 /** Read once: whoever changes these files restarts the replicas. */
-function tlsOf({ redisCaFile, redisCertFile, redisKeyFile }: Config) {
+function tlsOf({ caFile, certFile, keyFile, serverName }: TlsFiles) {
   const read = (file: string): string => readFileSync(file, "utf8");
   return {
-    ...(redisCaFile !== undefined && { ca: read(redisCaFile) }),
-    ...(redisCertFile !== undefined && { cert: read(redisCertFile) }),
-    ...(redisKeyFile !== undefined && { key: read(redisKeyFile) }),
+    ...(caFile !== undefined && { ca: read(caFile) }),
+    ...(certFile !== undefined && { cert: read(certFile) }),
+    ...(keyFile !== undefined && { key: read(keyFile) }),
+    ...(serverName !== undefined && { servername: serverName }),
   };
 }
 

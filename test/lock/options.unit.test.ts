@@ -101,8 +101,38 @@ describe("a Sentinel node", () => {
     [{ ...good, sentinels: ["http://s1"] }, "nodes[0].sentinels[0]"],
     [{ ...good, waitReplicas: -1 }, "nodes[0].waitReplicas"],
     [{ ...good, password: "x", passwordFile: "/f" }, "nodes[0].passwordFile"],
+    [{ ...good, sentinelPasswordFile: "/f" }, "nodes[0].sentinelPasswordFile"],
+    [{ ...good, sentinels: ["redis://s1", "rediss://s2"] }, "nodes[0].sentinels[1]"],
   ])("%j is refused", (node, field) => {
     expect(refusal(() => parseNodes([node])).field).toBe(field);
+  });
+});
+
+describe("masters of one name under different sentinels", () => {
+  const group = (letter: string, changes: object = {}) => ({
+    sentinels: [`redis://${letter}1`, `redis://${letter}2`],
+    masterName: "main",
+    ...changes,
+  });
+
+  it("are different nodes when each has a name of its own", () => {
+    const nodes = ["a", "b", "c"].map((letter) => group(letter, { name: `main-${letter}` }));
+    expect(parseNodes(nodes).map(({ name }) => name)).toEqual(["main-a", "main-b", "main-c"]);
+  });
+
+  it.each([
+    ["without names", [group("a"), group("b"), "redis://c"]],
+    ["that share a sentinel", [group("a", { name: "x" }), group("a", { name: "y" }), "redis://c"]],
+  ])("%s are refused", (_, nodes) => {
+    expect(refusal(() => parseNodes(nodes)).code).toBe("DuplicateNode");
+  });
+
+  it("log in at the sentinels by a name and a file of their own", () => {
+    const [node] = parseNodes([
+      group("a", { passwordFile: "/m", sentinelUsername: "eye", sentinelPasswordFile: "/s" }),
+    ]);
+    expect(node?.access).toEqual({ passwordFile: "/m" });
+    expect(node?.sentinel?.access).toEqual({ username: "eye", passwordFile: "/s" });
   });
 });
 

@@ -15,6 +15,9 @@ interface Sighting extends Endpoint {
   readonly epoch: number;
 }
 
+/** Somebody has to change a setting, of ours or of theirs. */
+const NO_ENTRY = /^(WRONGPASS|NOAUTH|NOPERM|PASSWORDFILE)$/;
+
 /** SENTINEL MASTER answers pairs of names and values. */
 function sightingOf(answer: unknown): Sighting | undefined {
   const words = Array.isArray(answer) ? (answer as unknown[]).map(String) : [];
@@ -63,6 +66,13 @@ export async function locateMaster(
   });
   if (reasons.some(({ message }) => /No such master/i.test(message))) {
     throw new NodeError("NOMASTER", `no sentinel knows a master "${target.masterName}"`);
+  }
+  const refused = answers.find(
+    (answer) => answer.status === "rejected" && NO_ENTRY.test((answer.reason as NodeError).code),
+  );
+  if (refused?.status === "rejected") {
+    const { code, message } = refused.reason as NodeError;
+    throw new NodeError(code, `no sentinel lets us in: ${message}`);
   }
   const all = reasons.map(({ text }) => text).join(", ");
   throw new NodeError("SENTINEL", `no sentinel answers: ${all}`);
