@@ -21,6 +21,12 @@ export const MATRIX: Readonly<Record<string, object>> = {
       tls: { existingSecret: "redis-tls", clientCertificate: true },
     },
   },
+  "masters under Sentinel, listed in a Secret": {
+    watchNamespaces: ["team-a"],
+    clusterId: "prod-1",
+    redis: { enabled: false },
+    externalRedis: { configSecret: "redis-nodes" },
+  },
   "two namespaces alone": { watchNamespaces: ["team-a", "team-b"] },
   "mutexes of another namespace": {
     watchNamespaces: ["team-a"],
@@ -117,6 +123,16 @@ export const REFUSED: readonly [what: string, values: object, says: RegExp][] = 
     "both kinds of Redis",
     { externalRedis: { nodes: URLS } },
     /write redis\.enabled: false, for those of the chart empty externalRedis\.nodes/,
+  ],
+  [
+    "two lists of nodes",
+    { redis: { enabled: false }, externalRedis: { nodes: URLS, configSecret: "a" } },
+    /leave one of them empty/,
+  ],
+  [
+    "a list beside the chart's own Redis",
+    { externalRedis: { configSecret: "a" } },
+    /for those of the chart empty externalRedis\.configSecret/,
   ],
   ["no kind of Redis", { redis: { enabled: false } }, /redis\.enabled: true, or the addresses/],
   ["Redis that nobody uses", { lock: { backend: "kubernetes" } }, /write redis\.enabled: false/],

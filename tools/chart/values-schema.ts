@@ -72,6 +72,7 @@ const address = text({ pattern: "^rediss?://[^\\s,]+$" });
 const externalRedis = object({
   nodes: list(address),
   previousNodes: list(address),
+  configSecret: name,
   username: text({ pattern: "^\\S*$" }),
   existingSecret: name,
   passwordKey: text({ minLength: 1 }),

@@ -48,7 +48,11 @@
 - --lock-backend={{ .Values.lock.backend }}
 - --lock-prefix={{ .Values.lock.prefix }}
 {{- if $redis }}
+{{- if .Values.externalRedis.configSecret }}
+- --redis-config=/etc/lockedcron/redis-config/redis.yaml
+{{- else }}
 - --redis={{ include "lockedcron.redisUrls" . }}
+{{- end }}
 {{- with include "lockedcron.previousUrls" . }}
 - --redis-previous={{ . }}
 {{- end }}
@@ -99,6 +103,11 @@
   mountPath: /etc/lockedcron/redis-tls
   readOnly: true
 {{- end }}
+{{- if .Values.externalRedis.configSecret }}
+- name: redis-config
+  mountPath: /etc/lockedcron/redis-config
+  readOnly: true
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -111,6 +120,11 @@
     items:
       - key: {{ ternary "password" $.Values.externalRedis.passwordKey $.Values.redis.enabled }}
         path: password
+{{- end }}
+{{- with .Values.externalRedis.configSecret }}
+- name: redis-config
+  secret:
+    secretName: {{ . }}
 {{- end }}
 {{- if .Values.redis.enabled }}
 {{- if .Values.redis.tls.enabled }}
