@@ -91,11 +91,11 @@ test.each([
   ["work", "lockedcron.io/lockedcronjobs/status", "patch"],
   ["work", "lockedcron.io/lockedcronjobs/finalizers", "update"],
   ["work", "batch/jobs", "get list watch create patch delete"],
-  ["work", "/pods", "list"],
+  ["work", "/pods", "list watch"],
   ["work", "coordination.k8s.io/leases", "get list watch create update"],
   ["work", "/events", "create patch"],
   ["lockedcron-system", "coordination.k8s.io/leases", "get list watch create update delete"],
-  ["lockedcron-system", "/pods", "get list"],
+  ["lockedcron-system", "/pods", "get list watch"],
   ["work", "batch/jobs/status", ""],
   ["work", "batch/cronjobs", ""],
   ["work", "/secrets", ""],
@@ -127,7 +127,7 @@ test("can be given to a group of client certificates, by the lines that are comm
   await inForce(group, "delete", "batch/jobs", "work");
   await inForce(group, "get", "/pods", "lockedcron-system");
   expect(await verbsOf(group, "batch/jobs", "work")).toBe("get list watch create patch delete");
-  expect(await verbsOf(group, "/pods", "lockedcron-system")).toBe("get list");
+  expect(await verbsOf(group, "/pods", "lockedcron-system")).toBe("get list watch");
 });
 
 test("suffice to own a Job with blockOwnerDeletion", async () => {
