@@ -217,6 +217,39 @@ describe("a backfill", () => {
   });
 });
 
+describe("a Job that runs and that the ledger does not know", () => {
+  const stranger = aJobView({
+    name: "report-x",
+    uid: "x",
+    runId: undefined,
+    hasLaunchFinalizer: false,
+  });
+  const eventOf = (fields: Snapshot) => decide(aSnapshot({ ...idle, ...fields })).event;
+
+  it("is told of, as native CronJob does", () => {
+    expect(eventOf({ jobs: [stranger] })).toEqual({
+      reason: "UnexpectedJob",
+      type: "Warning",
+      message: "Saw a job that the controller did not create or forgot: report-x",
+      once: "unexpected x",
+    });
+  });
+
+  it.each<[string, Snapshot]>([
+    ["by others than the first in line", { jobs: [stranger], rank: 1 }],
+    ["when it is over", { jobs: [{ ...stranger, outcome: "Complete" }] }],
+    ["when it is being deleted", { jobs: [{ ...stranger, deleting: true }] }],
+    ["when it is somebody else's", { jobs: [{ ...stranger, ownerUid: "other" }] }],
+    [
+      "when it is so new that the ledger may not have come yet",
+      { jobs: [{ ...stranger, createdAt: NOON + MINUTE - 1_999 }] },
+    ],
+    ["when a run knows it", { ...active }],
+  ])("but not %s", (_, fields) => {
+    expect(eventOf(fields)).toBeUndefined();
+  });
+});
+
 describe("the Job of a manual run", () => {
   const name = "n".repeat(52);
   const trigger = (id: string) => manualJobName(name, { id, kind: "trigger" }, NOON);

@@ -8,7 +8,7 @@ import { decideDue } from "./due.ts";
 import { clockSkewMessage, isClockWrong } from "./clock.ts";
 import { decideBackfill, decideTrigger } from "./manual.ts";
 import { decideRun } from "./runs.ts";
-import { decideStrays } from "./strays.ts";
+import { decideStrays, unexpectedJob } from "./strays.ts";
 import { scheduleText, ticksFrom } from "./ticks.ts";
 import type { Ledger } from "../ledger.ts";
 import type { Schedule } from "../schedule/index.ts";
@@ -134,7 +134,8 @@ function decideTick(s: Snapshot, owner: LockedCronJob, ledger: Ledger, wait: Wai
   if (byCalendar.do !== "nothing") return byCalendar;
   const backfill = decideBackfill(s, owner, ledger, schedule);
   if (backfill !== undefined && backfill.do !== "nothing") return backfill;
-  const event = byCalendar.event ?? trigger?.event ?? backfill?.event;
+  const event =
+    byCalendar.event ?? trigger?.event ?? backfill?.event ?? unexpectedJob(s, ledger.runs, wait);
   return event === undefined ? byCalendar : { ...byCalendar, event };
 }
 
