@@ -35,7 +35,7 @@ export default defineConfig({
         test: {
           name: "cluster",
           globalSetup: ["test/cluster/vitest-setup.ts"],
-          include: ["test/{kube,controller,chaos,crd,chart}/**/*.test.ts"],
+          include: ["test/{kube,controller,chaos,crd,chart,conformance}/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 180_000,

@@ -110,7 +110,7 @@ export function buildJob(
     metadata: {
       name: run.jobName,
       namespace,
-      labels: { ...metadata?.labels, [NAME_LABEL]: name },
+      labels: { ...jobLabels(metadata?.labels, spec.template, run.jobName), [NAME_LABEL]: name },
       annotations: {
         ...metadata?.annotations,
         ...(manual?.kind === "trigger" ? {} : { [SCHEDULED_TIMESTAMP_ANNOTATION]: timestamp }),
@@ -136,6 +136,23 @@ export function buildJob(
       finalizers: [LAUNCH_FINALIZER],
     },
     spec: { ...spec, ...deadlineOf(spec, run), template: withRun(spec.template, name, run) },
+  };
+}
+
+/**
+ * A Job without labels gets its pods' from the API server (batch/v1 defaulting). Ours is never without, so it gets them here;
+ * but for the Job's uid, which nobody knows yet.
+ */
+function jobLabels(
+  own: Record<string, string> = {},
+  template: PodTemplate,
+  jobName: string,
+): Record<string, string> {
+  if (Object.keys(own).length > 0) return own;
+  return {
+    ...template.metadata?.labels,
+    "batch.kubernetes.io/job-name": jobName,
+    "job-name": jobName,
   };
 }
 

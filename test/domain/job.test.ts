@@ -48,6 +48,20 @@ describe("the Job of an attempt", () => {
     expect(built().metadata.finalizers).toEqual([LAUNCH_FINALIZER]);
   });
 
+  it("has its pods' labels when the template gives it none, as the API server would have it", () => {
+    const template = {
+      metadata: { labels: { app: "x" } },
+      spec: { containers: [{ name: "main" }], restartPolicy: "Never" },
+    };
+    const { name, labels } = built({ spec: { template } }).metadata;
+    expect(labels).toEqual({
+      app: "x",
+      "job-name": name,
+      "batch.kubernetes.io/job-name": name,
+      "lockedcron.io/name": "report",
+    });
+  });
+
   it("keeps the user's labels and annotations, but for ours", () => {
     const template = aLockedCronJob().spec.jobTemplate;
     const { metadata } = built({

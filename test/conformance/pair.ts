@@ -1,0 +1,155 @@
+/**
+ * The same spec as a CronJob and as a LockedCronJob, in two namespaces of one real cluster, and what became of each in words
+ * that can be compared: what a LockedCronJob has on top (docs/cronjob-differences.md, "Jobs") is taken off.
+ */
+import { KIND, LAUNCH_FINALIZER } from "../../src/api/names.ts";
+import type { Job } from "../../src/api/types.ts";
+import {
+  coreEvents,
+  namespaces,
+  resourceType,
+  type KubeClient,
+  type KubeObject,
+} from "../../src/kube/index.ts";
+import { cronJobs, lockedCronJobs, manifest, objectOf, type Manifest } from "../crd/fixture.ts";
+
+const jobs = resourceType<Job>("batch/v1", "Job", "jobs");
+
+export type Side = "native" | "ours";
+export const NAMESPACE: Readonly<Record<Side, string>> = { native: "native", ours: "ours" };
+
+interface Told extends KubeObject {
+  involvedObject: { kind: string; name: string };
+  type: string;
+  reason: string;
+  message: string;
+}
+
+export interface Outcome {
+  jobs: unknown[];
+  events: string[];
+  status: unknown;
+}
+
+export async function makeNamespaces(client: KubeClient): Promise<void> {
+  for (const name of Object.values(NAMESPACE)) {
+    const object = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+    await client.create(namespaces, object as never);
+  }
+}
+
+/** Both sides get the policy that is meant: the one default that differs on purpose is no matter of these tests. */
+export async function createPair(
+  client: KubeClient,
+  name: string,
+  change: (m: Manifest) => void,
+): Promise<void> {
+  for (const [side, type] of [
+    ["native", cronJobs],
+    ["ours", lockedCronJobs],
+  ] as const) {
+    const object = manifest((m) => {
+      m.metadata.name = name;
+      m.spec.schedule = "* * * * *";
+      m.spec.concurrencyPolicy = "Allow";
+      change(m);
+    });
+    await client.create(type, objectOf(type, object, NAMESPACE[side]));
+  }
+}
+
+export async function suspendPair(client: KubeClient, name: string): Promise<void> {
+  const patch = { type: "merge", body: { spec: { suspend: true } } } as const;
+  await client.patch(cronJobs, { namespace: NAMESPACE.native, name }, patch);
+  await client.patch(lockedCronJobs, { namespace: NAMESPACE.ours, name }, patch);
+}
+
+export async function jobsOf(client: KubeClient, side: Side, name: string): Promise<Job[]> {
+  const { items } = await client.list(jobs, { namespace: NAMESPACE[side] });
+  return items
+    .filter((job) => job.metadata.ownerReferences?.some((owner) => owner.name === name))
+    .toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+}
+
+/** @param ticks minutes since the epoch: only what became of these is compared */
+export async function outcomeOf(
+  client: KubeClient,
+  side: Side,
+  name: string,
+  ticks: readonly number[],
+): Promise<Outcome> {
+  const namespace = NAMESPACE[side];
+  const isOfTicks = (text: string): boolean =>
+    !/-\d{8}\b/.test(text) || ticks.some((tick) => text.includes(`-${tick}`));
+  const type = side === "native" ? cronJobs : lockedCronJobs;
+  const { status = {} } = await client.get(type, { namespace, name });
+  const { items } = await client.list(coreEvents as never, { namespace });
+  const told = (items as unknown as Told[]).filter(
+    ({ involvedObject: of }) => of.name === name && (of.kind === KIND || of.kind === "CronJob"),
+  );
+  return {
+    jobs: (await jobsOf(client, side, name)).filter((j) => isOfTicks(j.metadata.name)).map(shapeOf),
+    events: [
+      ...new Set(
+        told
+          .map(({ type: kind, reason, message }) => `${kind} ${reason} ${message}`)
+          .filter(isOfTicks),
+      ),
+    ].toSorted(),
+    status: {
+      active: ((status.active ?? []) as { name: string }[])
+        .map((job) => job.name)
+        .filter(isOfTicks)
+        .toSorted(),
+      hasSucceeded: status.lastSuccessfulTime !== undefined,
+      hasRun: status.lastScheduleTime !== undefined,
+    },
+  };
+}
+
+const isOurs = ([key]: [string, unknown]): boolean => !key.startsWith("lockedcron.io/");
+const without = (map: Record<string, string> = {}): object =>
+  Object.fromEntries(Object.entries(map).filter(isOurs));
+
+/** What a Job is made of, less what differs between any two Jobs (uids, times) and what ours have on top. */
+function shapeOf(job: Job): unknown {
+  const { name, labels, annotations, ownerReferences = [], finalizers = [] } = job.metadata;
+  const spec = structuredClone(job.spec) as Manifest["spec"];
+  delete spec.selector;
+  const { metadata, spec: pod } = spec.template;
+  for (const container of [...pod.containers, ...(pod.initContainers ?? [])]) {
+    const own = (container.env ?? []).filter(
+      (e: { name: string }) => !e.name.startsWith("LOCKEDCRON_"),
+    );
+    if (own.length > 0) container.env = own;
+    else delete container.env;
+  }
+  return {
+    name,
+    labels: identifierless(without(labels)),
+    annotations: without(annotations),
+    finalizers: finalizers.filter((f) => f !== LAUNCH_FINALIZER),
+    owners: ownerReferences.map(({ controller, blockOwnerDeletion }) => ({
+      controller,
+      blockOwnerDeletion,
+    })),
+    spec: {
+      ...spec,
+      template: {
+        metadata: {
+          labels: identifierless(without(metadata?.labels)),
+          annotations: without(metadata?.annotations),
+        },
+        spec: pod,
+      },
+    },
+    outcome: job.status?.conditions?.filter((c) => c.status === "True").map((c) => c.type),
+  };
+}
+
+/** batch/v1 labels each Job and its pods with the Job's own uid. */
+function identifierless(labels: object): object {
+  return Object.fromEntries(
+    Object.entries(labels).filter(([key]) => !key.endsWith("controller-uid")),
+  );
+}
