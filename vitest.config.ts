@@ -39,6 +39,8 @@ export default defineConfig({
           exclude: ["**/*.unit.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 180_000,
+          // They wait for the next tick, mostly.
+          maxWorkers: 2,
         },
       },
       {

@@ -4,7 +4,7 @@ import type { NodeFailure } from "./node/reasons.ts";
 import { quorumOf } from "./quorum.ts";
 
 /**
- * One list of nodes for everybody (docs/adr/0012-node-list.md). Each node bears the list that it serves, and gives no
+ * One list of nodes for everybody (docs/adr/0016-node-list.md). Each node bears the list that it serves, and gives no
  * vote to whoever has another one, so two lists that share a node cannot both have a majority unnoticed.
  *
  * A list takes the place of another in three steps: it is entered on the nodes of both, which retires the old one there;

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { ConditionType, EventReason, Reason } from "../../src/api/reasons.ts";
@@ -65,5 +65,18 @@ describe("every reason is documented", () => {
       "Lost has no row in docs/reasons.md",
       "docs/reasons.md explains Late, which is none",
     ]);
+  });
+});
+
+describe("decisions are numbered", () => {
+  const numbers = (names: readonly string[]): string[] => names.map((name) => name.slice(0, 4));
+
+  it("each with a number of its own, the one in its title", () => {
+    const names = readdirSync(path.join(DOCS, "adr")).toSorted();
+    expect(numbers(names)).toEqual(names.map((_, i) => String(i + 1).padStart(4, "0")));
+    for (const name of names) {
+      const title = readFileSync(path.join(DOCS, "adr", name), "utf8").split("\n")[0];
+      expect(title, name).toMatch(new RegExp(`^# ${Number(name.slice(0, 4))}\\. `));
+    }
   });
 });
