@@ -54,6 +54,8 @@ export interface Scene extends AsyncDisposable {
   client: KubeClient;
   redis: readonly RedisServer[];
   replicas: Replica[];
+  /** Starts a replica and waits until it takes ticks; the test never runs two under one name. */
+  start(name: string): Promise<Replica>;
   pods(name: string): SeenPod[];
   runs(name: string): SeenRun[];
   /** Starts one run of a LockedCronJob that has this container and Job spec. */
@@ -73,7 +75,7 @@ export interface Workload {
   lock?: LockSpec;
 }
 
-export async function openScene(replicaCount = 2): Promise<Scene> {
+export async function openScene(replicaCount = 2, redisCount = 3): Promise<Scene> {
   const cluster = await startCluster({
     mode: "nodes",
     nodes: 2,
@@ -86,7 +88,7 @@ export async function openScene(replicaCount = 2): Promise<Scene> {
   const client = clientOf(cluster.kubeconfigPath);
   await installCrd(cluster);
   await cluster.kubectl(["create", "namespace", NAMESPACE]);
-  const redis = await startRedisNodes(3);
+  const redis = await startRedisNodes(redisCount);
   const pods = new Map<string, SeenPod>();
   const runs = new Map<string, SeenRun>();
   const streams = [
@@ -139,6 +141,7 @@ export async function openScene(replicaCount = 2): Promise<Scene> {
     client,
     redis,
     replicas,
+    start,
     pods: (name) => [...pods.values()].filter((pod) => pod.name === name),
     runs: (name) => [...runs.values()].filter((run) => run.name === name),
     async begin(name, o) {
@@ -170,6 +173,7 @@ export async function openScene(replicaCount = 2): Promise<Scene> {
       return value ?? undefined;
     },
     async [Symbol.asyncDispose]() {
+      for (const replica of replicas) replica.resume();
       await Promise.all(replicas.map((replica) => replica.kill()));
       await Promise.all(streams.map((stream) => stream.close()));
       await client[Symbol.asyncDispose]();
