@@ -68,6 +68,10 @@ bench-footprint: setup ## start to ready, CPU and memory of a replica at rest
 bench-schedule: deps ## the calendar: next, ranges, memory of 10,000 schedules
 	@node --expose-gc bench/schedule.ts
 
+.PHONY: bench-run-locks
+bench-run-locks: setup ## what 1,000 live run locks cost: CPU, Redis calls (bench/out/run-locks.json)
+	@node bench/run-locks.ts $(BENCH)
+
 .PHONY: bench-lock
 bench-lock: setup ## acquire and release beside raw commands and other Redlock libraries (bench/out/lock.json)
 	@node bench/lock/main.ts $(BENCH)

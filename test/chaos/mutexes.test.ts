@@ -4,6 +4,7 @@ import { holderOf } from "../../src/domain/lock-terms.ts";
 import { mutexLeaseName } from "../../src/api/names.ts";
 import { EventReason, Reason } from "../../src/api/reasons.ts";
 import type { Lease } from "../../src/api/types.ts";
+import { runCli } from "../../src/cli/run.ts";
 import { resources } from "../../src/controller/caches.ts";
 import { hasReason } from "../../src/kube/index.ts";
 import { until } from "../cluster/proc.ts";
@@ -57,6 +58,32 @@ function inTurn(lab: Lab, ...names: string[]) {
 /** The same in the order in which they must come, each once. */
 const growing = (tokens: readonly number[]): number[] =>
   [...new Set(tokens)].toSorted((a, b) => a - b);
+
+/** What `lockedcron locks` prints. */
+async function locksOf(lab: Lab): Promise<string> {
+  let text = "";
+  const settings = [
+    `--redis=${world()
+      .redis.map(({ url }) => url)
+      .join(",")}`,
+    `--kubeconfig=${world().cluster.kubeconfigPath}`,
+    `--namespace=${lab.namespace}`,
+    `--watch-namespaces=${lab.namespace}`,
+  ];
+  await runCli(["locks", ...settings], {
+    stdin: (async function* () {})(),
+    out(more) {
+      text += more;
+      return Promise.resolve(true);
+    },
+    error(more) {
+      text += more;
+    },
+    now: Date.now,
+    env: {},
+  });
+  return text;
+}
 
 const lock = { mutexes: ["db"], waitSeconds: 300 };
 
@@ -113,6 +140,10 @@ describe.concurrent("runs that share a mutex", () => {
     await lab.seen.until("the event", () =>
       lab.seen.events(EventReason.MutexBusy).find((e) => e.involvedObject.name === "waiter"),
     );
+    const shown = await locksOf(lab);
+    const [, own, mutex] = shown.trim().split("\n");
+    expect(own).toMatch(new RegExp(`/holder +${held!.runId} +held +.*[0-9.]+s.* a `));
+    expect(mutex).toMatch(/:mutex:\S+\/db +\S+ +held .* held, token \d+$/);
     const given = await lab.seen.until("it gives up", () =>
       lab.seen
         .ledger("waiter")
@@ -134,6 +165,48 @@ describe.concurrent("runs that share a mutex", () => {
     await world().client.delete(resources.jobs, { namespace: lab.namespace, name: held!.name });
     const [waiter] = await lab.seen.created("waiter", 1);
     expect(waiter!.token).toBeGreaterThan(held!.token);
+  });
+});
+
+describe.concurrent("the lock of a run that somebody else has taken in Redis", () => {
+  const take = (key: string, value: string) =>
+    Promise.all(world().redis.map((server) => server.command("SET", key, value, "PX", 600_000)));
+
+  it("is told, and the run ends as onLost says", async () => {
+    const lab = await aLab();
+    await lab.replica("a");
+    const onLost = { leaseSeconds: 5, onLost: "Delete" } as const;
+    await lab.create("one", { lock: onLost, job: NEVER_FINISHES });
+    const [job] = await lab.seen.created("one", 1);
+    await lab.patch("one", { suspend: true });
+    const run = await lab.seen.until("it has started", () =>
+      lab.seen.ledger("one")?.runs.find(({ jobUID }) => jobUID !== undefined),
+    );
+    await take(run.lockKey, "somebody");
+    await lab.seen.until("the event", () => lab.seen.events(EventReason.LockLost)[0]);
+    await lab.seen.until("its Job is gone", () => job!.deletedAt);
+    await Promise.all(world().redis.map((server) => server.command("DEL", run.lockKey)));
+    expect(lab.seen.events(EventReason.LockLost)).toHaveLength(1);
+  });
+
+  it("is taken anew when it was only forgotten", async () => {
+    const lab = await aLab();
+    const replica = await lab.replica("a");
+    await lab.create("one", { lock: { leaseSeconds: 5 }, job: NEVER_FINISHES });
+    const run = await lab.seen.until("it has started", () =>
+      lab.seen.ledger("one")?.runs.find(({ jobUID }) => jobUID !== undefined),
+    );
+    await Promise.all(world().redis.map((server) => server.command("DEL", run.lockKey)));
+    await until("it is back", 90_000, async () => {
+      const values = await Promise.all(
+        world().redis.map((server) => server.command("GET", run.lockKey)),
+      );
+      return values.filter((value) => value === run.lockValue).length > 2;
+    });
+    await until("the metric", 90_000, async () =>
+      /lock_renewals_total\{outcome="regained"\} [1-9]/.test(await replica.metrics()),
+    );
+    expect(lab.seen.events(EventReason.LockLost)).toEqual([]);
   });
 });
 

@@ -30,7 +30,12 @@ function started(by: string): Ledger {
 }
 
 /** The watchdog of one replica, which believes that all three live; each renewal is a moment of `time`. */
-function watchdogOf(replica: string, time: ManualTime, launchedBy: string) {
+function watchdogOf(
+  replica: string,
+  time: ManualTime,
+  launchedBy: string,
+  o: { live?: () => readonly string[]; onTakenOver?: () => void } = {},
+) {
   const renewals: number[] = [];
   const contents = { state: "present" as const, ledger: started(launchedBy) };
   const record = { contents } as LedgerRecord;
@@ -58,9 +63,9 @@ function watchdogOf(replica: string, time: ManualTime, launchedBy: string) {
       },
       release: async () => undefined,
     },
-    members: { live: () => REPLICAS },
+    members: { live: o.live ?? (() => REPLICAS) },
     events: { event: () => undefined },
-    observe: { lockRenewal: () => undefined, lockTakenOver: () => undefined },
+    observe: { lockRenewal: () => undefined, lockTakenOver: o.onTakenOver ?? (() => undefined) },
     lockPrefix: "lockedcron:c1",
     onLost: () => undefined,
     clock: time.clock,
@@ -91,6 +96,22 @@ it("so does the replica that launched, once: its election's lease is short, and 
 it("the others give a head start, and then see to it that no more than a half, or two thirds, of the lease is used up", async () => {
   expect(await renewalsOf(second, first, 10_000)).toEqual([1_000, 9_000]);
   expect(await renewalsOf(third, first, 13_000)).toEqual([2_000, 12_000]);
+});
+
+it("one that becomes the first in line says so, once", async () => {
+  const time = manualTime();
+  const taken: string[] = [];
+  let live = REPLICAS;
+  const { watchdog } = watchdogOf(second, time, first, {
+    live: () => live,
+    onTakenOver: () => taken.push(second),
+  });
+  await watchdog.round();
+  expect(taken).toEqual([]);
+  live = REPLICAS.filter((replica) => replica !== first);
+  await watchdog.round();
+  await watchdog.round();
+  expect(taken).toEqual([second]);
 });
 
 it("counts as held what it renews as the first in line", async () => {

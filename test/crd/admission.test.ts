@@ -194,6 +194,26 @@ describe("an invalid manifest is refused, naming the field and what is wrong", (
       'spec.suspend: Invalid value: "string": spec.suspend in body must be of type boolean: "string"',
     ],
     [
+      "atLeastSeconds beyond atMostSeconds",
+      (m) => (m.spec.lock = { atLeastSeconds: 10, atMostSeconds: 9 }),
+      "spec.lock.atLeastSeconds: Invalid value: atLeastSeconds must not be more than atMostSeconds",
+    ],
+    [
+      "a policy for lost locks that there is not",
+      (m) => (m.spec.lock = { onLost: "Retry" }),
+      'spec.lock.onLost: Unsupported value: "Retry": supported values: "Continue", "Suspend", "Delete"',
+    ],
+    [
+      "a mutex that cannot be a name",
+      (m) => (m.spec.lock = { mutexes: ["a/b/c"] }),
+      `spec.lock.mutexes[0]: Invalid value: "a/b/c": spec.lock.mutexes[0] in body should match '^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'`,
+    ],
+    [
+      "a mutex twice",
+      (m) => (m.spec.lock = { mutexes: ["db", "db"] }),
+      'spec.lock.mutexes[1]: Duplicate value: "db"',
+    ],
+    [
       "a lease of four seconds",
       (m) => (m.spec.lock = { leaseSeconds: 4 }),
       "spec.lock.leaseSeconds: Invalid value: 4: spec.lock.leaseSeconds in body should be greater than or equal to 5",

@@ -56,17 +56,10 @@ export async function startPostgres(address: string): Promise<PostgresServer> {
     { ...as, stdio: "ignore" },
   );
   const exited = once(server, "exit");
-  const sql = (text: string): Promise<string> =>
-    run(join(bin, "psql"), [
-      "-h",
-      "127.0.0.1",
-      "-p",
-      String(port),
-      "-U",
-      "postgres",
-      "-qAtc",
-      text,
-    ]);
+  const sql = async (text: string): Promise<string> => {
+    const connection = ["-h", "127.0.0.1", "-p", String(port), "-U", "postgres"];
+    return (await run(join(bin, "psql"), [...connection, "-qAtc", text])).trim();
+  };
   await until("PostgreSQL answers", 60_000, () =>
     sql("SELECT 1").then(
       () => true,

@@ -6,10 +6,9 @@ import { parseLedger } from "../../src/domain/ledger-json.ts";
 import { isOver, type Run } from "../../src/domain/ledger.ts";
 import type { KubeClient, ResourceType } from "../../src/kube/index.ts";
 import { openStream } from "../chaos/stream.ts";
-import { clientOf } from "../chaos/world.ts";
 import { startCluster, type NodesCluster } from "../cluster/cluster.ts";
 import { until } from "../cluster/proc.ts";
-import { installCrd } from "../crd/fixture.ts";
+import { clientOf, installCrd } from "../crd/fixture.ts";
 import { startReplica, type Replica } from "../harness/replica.ts";
 import { startRedisNodes, type RedisServer } from "../redis/server.ts";
 
@@ -85,7 +84,7 @@ export async function openScene(replicaCount = 2, redisCount = 3): Promise<Scene
       controllerManager: { "node-monitor-grace-period": "6s", "node-monitor-period": "1s" },
     },
   });
-  const client = clientOf(cluster.kubeconfigPath);
+  const client = clientOf(cluster.adminKubeconfig);
   await installCrd(cluster);
   await cluster.kubectl(["create", "namespace", NAMESPACE]);
   const redis = await startRedisNodes(redisCount);

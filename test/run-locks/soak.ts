@@ -65,7 +65,7 @@ const FAULTS: Record<string, Fault> = {
     const victim = pick(replicas.filter((r) => r.alive()));
     await victim.kill();
     replicas.splice(replicas.indexOf(victim), 1);
-    await start(victim.name);
+    replicas.push(await start(victim.name));
   },
   async "replica paused"({ replicas }) {
     const victim = pick(replicas.filter((r) => r.alive()));
