@@ -145,8 +145,8 @@ const started = (): number =>
       .map(({ run }) => run),
   ).size;
 const busy = new Map<string, Promise<unknown>>();
-let broken: unknown;
-while (started() < RUNS && broken === undefined) {
+const broken: string[] = [];
+while (started() < RUNS && broken.length === 0) {
   await sleep(2_000 + below(6_000));
   const name = pick(Object.keys(FAULTS));
   const group = GROUPS[name] ?? name;
@@ -154,7 +154,7 @@ while (started() < RUNS && broken === undefined) {
   counts.set(name, (counts.get(name) ?? 0) + 1);
   say(`${started()} runs; ${name}`);
   const fault = Promise.resolve(FAULTS[name]?.(scene))
-    .catch((error: unknown) => void (broken ??= error))
+    .catch((error: unknown) => void broken.push(error instanceof Error ? error.message : "?"))
     .finally(() => busy.delete(group));
   busy.set(group, fault);
 }
@@ -171,7 +171,7 @@ for (const name of NAMES) {
   );
 }
 const all = () => NAMES.flatMap((name) => scene.runs(name));
-const wrong: string[] = broken === undefined ? [] : [`a fault failed: ${String(broken)}`];
+const wrong = broken.map((message) => `a fault failed: ${message}`);
 const atRest = await until("every run is over", REST_MS, async () =>
   all().every(({ overAt }) => overAt !== undefined),
 ).catch(() => false);
