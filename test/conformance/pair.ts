@@ -34,7 +34,7 @@ export interface Outcome {
 export async function makeNamespaces(client: KubeClient): Promise<void> {
   for (const name of Object.values(NAMESPACE)) {
     const object = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
-    await client.create(namespaces, object as never);
+    await client.create(namespaces, object);
   }
 }
 
@@ -83,7 +83,7 @@ export async function outcomeOf(
     !/-\d{8}\b/.test(text) || ticks.some((tick) => text.includes(`-${tick}`));
   const type = side === "native" ? cronJobs : lockedCronJobs;
   const { status = {} } = await client.get(type, { namespace, name });
-  const { items } = await client.list(coreEvents as never, { namespace });
+  const { items } = await client.list(coreEvents, { namespace });
   const told = (items as unknown as Told[]).filter(
     ({ involvedObject: of }) => of.name === name && (of.kind === KIND || of.kind === "CronJob"),
   );
