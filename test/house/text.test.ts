@@ -76,7 +76,7 @@ describe("decisions are numbered", () => {
     expect(numbers(names)).toEqual(names.map((_, i) => String(i + 1).padStart(4, "0")));
     for (const name of names) {
       const title = readFileSync(path.join(DOCS, "adr", name), "utf8").split("\n")[0];
-      expect(title, name).toMatch(new RegExp(`^# ${Number(name.slice(0, 4))}\\. `));
+      expect(`${name}: ${title}`).toMatch(new RegExp(`: # ${Number(name.slice(0, 4))}\\. `));
     }
   });
 });
