@@ -12,6 +12,7 @@ import { randomUUID } from "node:crypto";
 import { createQuorumLock } from "../../src/lock/index.ts";
 import { startRedisNodes } from "../../test/redis/server.ts";
 import { quantile, round } from "../lib/stats.ts";
+import { failovers } from "./failover.ts";
 
 const [first = "10", ...rest] = process.argv.slice(2);
 const LEASE_MS = 1_000;
@@ -51,11 +52,13 @@ async function main(minutes: number): Promise<void> {
     const back = await comeBack(urls, nodes[4]!);
     const lateness = await losses(urls, nodes);
     const freed = await crashes(urls);
+    const sentinel = await failovers();
     const result = {
       hung_node: hung,
       node_returns: back,
       loss_signal_late_ms: lateness,
       freed_after_crash_ms: freed,
+      sentinel,
     };
     const rss = hung.map(({ rss_mb }) => rss_mb);
     console.log(
@@ -67,6 +70,10 @@ async function main(minutes: number): Promise<void> {
     console.log(
       `key free after its holder was killed, ms (lease ${LEASE_MS}, retry ${RETRY_MS}): most ${round(Math.max(...freed))}`,
     );
+    for (const [what, times] of Object.entries(sentinel) as [string, number[]][]) {
+      const most = round(Math.max(...times));
+      console.log(`Sentinel, ${what}: median ${round(quantile(times, 0.5))}, most ${most}`);
+    }
     const out = `${import.meta.dirname}/../out`;
     mkdirSync(out, { recursive: true });
     writeFileSync(`${out}/lock-soak.json`, `${JSON.stringify(result, null, 2)}\n`);

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { QuorumLock } from "../../src/lock/index.ts";
+import type { QuorumLock, QuorumLockOptions } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
 import { type RedisServer, startRedis } from "../redis/server.ts";
 import { freshKey, freshValue, LEASE_MS, redisBed } from "./fixture.ts";
@@ -13,11 +13,12 @@ const FAST = { nodeTimeoutMs: 2_000, heartbeatMs: 200, reconnectMaxMs: 50, facts
 async function besideGoodOnes(
   args: readonly string[],
   run: (lock: QuorumLock, server: RedisServer) => Promise<void>,
+  options: Partial<QuorumLockOptions> = FAST,
 ): Promise<void> {
   const server = await startRedis({ args });
   try {
     const nodes = [server.url, ...bed.servers.map(({ url }) => url)];
-    await run(await bed.lock({ ...FAST, nodes }), server);
+    await run(await bed.lock({ ...options, nodes }), server);
   } finally {
     await server.stop();
   }
@@ -76,6 +77,20 @@ describe("a node in trouble has no say, and the others go on", () => {
       await until("up", () => lock.health().nodes[0]?.state === "up");
       expect(await saidBy(lock, server)).toBe("yes");
     });
+  });
+
+  it("MASTERDOWN: it has become a replica whose master is gone", async () => {
+    // Nothing but the acquisition looks at it.
+    const blind = { ...FAST, heartbeatMs: 60_000, factsMs: 60_000 };
+    const run = async (lock: QuorumLock, server: RedisServer) => {
+      await server.command("REPLICAOF", "127.0.0.1", 1);
+      expect(await saidBy(lock, server)).toBe("MASTERDOWN");
+      expect((await lock.tryAcquire(freshKey(), "v", LEASE_MS)).outcome).toBe("acquired");
+      await until("down", () => lock.health().nodes[0]?.state === "down");
+      await server.command("REPLICAOF", "NO", "ONE");
+      await until("back", () => lock.health().nodes[0]?.state !== "down");
+    };
+    await besideGoodOnes(["--replica-serve-stale-data", "no"], run, blind);
   });
 
   it("LOADING: it reads its data after a restart", async () => {

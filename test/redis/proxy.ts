@@ -32,6 +32,7 @@ export interface FaultProxy {
 export async function startProxy(
   targetPort: () => number,
   host = "127.0.0.1",
+  listening = { host: "127.0.0.1", port: 0 },
 ): Promise<FaultProxy> {
   const faults: ProxyFaults = {
     dropReplies: false,
@@ -82,7 +83,7 @@ export async function startProxy(
       socket.on("close", end);
     }
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(listening);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
 

@@ -12,6 +12,8 @@ export interface SentinelGroup {
   readonly servers: readonly RedisServer[];
   /** The server that the sentinels call master now. */
   master(): Promise<RedisServer>;
+  /** All replicas follow the master without delay, and may take its place. */
+  inSync(): Promise<void>;
   /** SENTINEL FAILOVER with the old master alive; resolves when all sentinels name the new one. */
   failover(): Promise<RedisServer>;
   stop(): Promise<void>;
@@ -78,6 +80,12 @@ export async function startSentinelGroup(
     sentinels,
     servers,
     master,
+    async inSync() {
+      await until("replicas in sync", async () => {
+        const info = String(await (await master()).command("INFO", "replication"));
+        return [...info.matchAll(/state=online,offset=\d+,lag=[01]\b/g)].length === replicas;
+      });
+    },
     async failover() {
       const old = await master();
       await sentinels[0]!.command("SENTINEL", "FAILOVER", masterName);

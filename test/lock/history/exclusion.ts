@@ -1,7 +1,7 @@
 /** Who holds what, seen on one clock: all clients of a run live in this process. */
 export interface Exclusion {
-  /** `client` holds `key` for as long as `isHeld` says so. */
-  enter(client: string, key: string, isHeld: () => boolean): Stay;
+  /** `client` holds `key` for as long as `isHeld` says so; `token` is larger than all before, if there is one. */
+  enter(client: string, key: string, isHeld: () => boolean, token?: bigint): Stay;
   /** Compares all stays at this moment. */
   look(): void;
   /** What a fault did, for the trace of a violation. */
@@ -28,6 +28,7 @@ const TRACE = 25;
 export function createExclusion(): Exclusion {
   const inside = new Set<Entry>();
   const entries: Entry[] = [];
+  const tokens = new Map<string, bigint>();
   const trace: string[] = [];
   const violations: string[] = [];
 
@@ -56,7 +57,12 @@ export function createExclusion(): Exclusion {
     get entered() {
       return entries.length;
     },
-    enter(client, key, isHeld) {
+    enter(client, key, isHeld, token) {
+      if (token !== undefined) {
+        const highest = tokens.get(key) ?? 0n;
+        if (token <= highest) violated(`${client} has token ${token} of ${key} after ${highest}`);
+        else tokens.set(key, token);
+      }
       const entry: Entry = { client, key, at: performance.now(), isHeld };
       inside.add(entry);
       entries.push(entry);

@@ -31,6 +31,7 @@ describe("random faults", () => {
       faults: ["cut", "lossy"],
       durationMs: 6_000,
       stopEarly: false,
+      counter: true,
     });
     expect(result.residue).toEqual([]);
     expect(result.violations).toEqual([]);

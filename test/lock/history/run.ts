@@ -1,6 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { createQuorumLock as Create, QuorumLock } from "../../../src/lock/index.ts";
+import type {
+  createQuorumLock as Create,
+  FencingSource,
+  QuorumLock,
+} from "../../../src/lock/index.ts";
 import { until } from "../../redis/facts.ts";
 import { type FaultProxy, startProxy } from "../../redis/proxy.ts";
 import type { RedisServer } from "../../redis/server.ts";
@@ -19,6 +23,8 @@ export interface RunOptions {
   readonly durationMs: number;
   /** Stop at the first violation. */
   readonly stopEarly: boolean;
+  /** Tokens from the nodes' own counter, where no data is lost; otherwise from a strict one. */
+  readonly counter?: boolean;
 }
 
 export interface RunResult {
@@ -65,12 +71,14 @@ export async function runHistory(options: RunOptions): Promise<RunResult> {
   const going = () =>
     performance.now() < deadline && !(options.stopEarly && exclusion.violations.length > 0);
   const watch = setInterval(exclusion.look, 1);
+  const strict = strictSource(dice(options.seed * 1_000));
   const clients = locks.map((lock, c) =>
     client(lock, `client ${c}`, key, dice(options.seed * 100 + c), {
       leaseMs,
       exclusion,
       failed,
       going,
+      fencing: options.counter === true ? lock.counter("history-token:") : strict,
     }),
   );
   const chaos = breakThings(options, proxies, exclusion.note, going);
@@ -101,6 +109,20 @@ interface ClientContext {
   readonly exclusion: ReturnType<typeof createExclusion>;
   readonly failed: Set<string>;
   readonly going: () => boolean;
+  readonly fencing: FencingSource;
+}
+
+/** A counter as a linearizable store has it; on the way to it and back, time passes. */
+function strictSource(d: Dice): FencingSource {
+  let last = 0n;
+  return {
+    async next() {
+      await sleep(d.between(0, 10));
+      const token = (last += 1n);
+      await sleep(d.between(0, 10));
+      return token;
+    },
+  };
 }
 
 /** Acquires by turns as a handle (with and without watchdog) and by value, which it may renew too late. */
@@ -109,7 +131,7 @@ async function client(
   name: string,
   key: string,
   d: Dice,
-  { leaseMs, exclusion, failed, going }: ClientContext,
+  { leaseMs, exclusion, failed, going, fencing }: ClientContext,
 ): Promise<void> {
   const stayMs = Math.min(leaseMs, LONGEST_STAY_MS);
   while (going()) {
@@ -117,10 +139,10 @@ async function client(
     if (d.random() < 0.6) {
       const watchdog = d.random() < 0.5;
       const held = await lock
-        .acquire(key, { leaseMs, watchdog, waitMs: stayMs, retryIntervalMs: 10 })
+        .acquire(key, { leaseMs, watchdog, waitMs: stayMs, retryIntervalMs: 10, fencing })
         .catch(() => null);
       if (held === null) continue;
-      const stay = exclusion.enter(name, key, held.isHeld);
+      const stay = exclusion.enter(name, key, held.isHeld, held.token);
       await sleep(d.between(0, stayMs * (d.random() < 0.5 ? 0.2 : 1.5)));
       await held.release();
       stay.leave();

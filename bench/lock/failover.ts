@@ -1,0 +1,83 @@
+/** How long the lock stays with a Sentinel-managed master that hangs, or that has been replaced while it is alive. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { createQuorumLock } from "../../src/lock/index.ts";
+import { type SentinelGroup, startSentinelGroup } from "../../test/redis/sentinel.ts";
+import { startRedisNodes } from "../../test/redis/server.ts";
+
+const ROUNDS = 8;
+const DOWN_AFTER_MS = 1_000;
+/** Twice the failover-timeout of the group, and some. */
+const BETWEEN_FAILOVERS_MS = 6_500;
+
+export interface Failovers {
+  /** milliseconds from the fault until the node no longer votes from the old master */
+  readonly hung_left_ms: number[];
+  readonly demoted_left_ms: number[];
+  /** milliseconds from the fault until the lock is connected to the new master */
+  readonly hung_followed_ms: number[];
+  readonly demoted_followed_ms: number[];
+}
+
+/** The operator's time-outs. Two nodes beside the group, which has three sentinels and two replicas. */
+export async function failovers(): Promise<Failovers> {
+  const group = await startSentinelGroup("bench", { downAfterMs: DOWN_AFTER_MS });
+  const others = await startRedisNodes(2);
+  const result: Failovers = {
+    hung_left_ms: [],
+    demoted_left_ms: [],
+    hung_followed_ms: [],
+    demoted_followed_ms: [],
+  };
+  try {
+    await using lock = createQuorumLock({
+      nodes: [
+        { sentinels: group.sentinels.map(({ url }) => url), masterName: group.masterName },
+        ...others.map(({ url }) => url),
+      ],
+      maxLeaseMs: 500,
+    });
+    const node = () => lock.health().nodes[0];
+    const whole = async () => {
+      while (lock.health().up < 3) await sleep(20);
+    };
+
+    async function measure(fault: () => unknown): Promise<[left: number, followed: number]> {
+      await whole();
+      const before = node()?.facts?.runId;
+      const start = performance.now();
+      const pending = fault();
+      while (node()?.state === "up" && node()?.facts?.runId === before) await sleep(2);
+      const left = performance.now() - start;
+      const there = () => node()?.state !== "down" && node()?.facts?.runId !== before;
+      while (!there()) await sleep(2);
+      const followed = performance.now() - start;
+      await pending;
+      return [left, followed];
+    }
+
+    for (let i = 0; i < ROUNDS; i += 1) {
+      const old = await group.master();
+      const [left, followed] = await measure(() => old.pause());
+      result.hung_left_ms.push(left);
+      result.hung_followed_ms.push(followed);
+      old.resume();
+      while (!/role:slave/.test(String(await old.command("INFO", "replication")))) await sleep(50);
+      await settled(group);
+
+      const [away, there] = await measure(() => group.failover());
+      result.demoted_left_ms.push(away);
+      result.demoted_followed_ms.push(there);
+      await settled(group);
+    }
+    return result;
+  } finally {
+    await group.stop();
+    await Promise.all(others.map((server) => server.stop()));
+  }
+}
+
+/** Sentinel refuses a failover without a good replica, and another one too soon after the last. */
+async function settled(group: SentinelGroup): Promise<void> {
+  await group.inSync();
+  await sleep(BETWEEN_FAILOVERS_MS);
+}
