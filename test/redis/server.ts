@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -80,8 +80,10 @@ async function spawnGuarded(
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A zombie is not alive; its parent (the guard) has not read its end yet.
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+    // A zombie is not alive; its parent (the guard) has not read its end yet. But as long as threads of it are still
+    // ending, its port is taken.
+    const zombie = /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+    return !zombie || readdirSync(`/proc/${pid}/task`).length > 1;
   } catch {
     return false;
   }
