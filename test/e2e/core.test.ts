@@ -81,6 +81,11 @@ test("an upgrade replaces every replica, and no tick is lost", async () => {
 const USED_ELSEWHERE = [
   // An event that happens again is counted up: test/kube/client.test.ts.
   "patch /events",
+  // Live looks, when an answer was lost, a replica died in mid-launch or a cache is behind: test/chaos.
+  "get batch/jobs",
+  "get lockedcron.io/lockedcronjobs",
+  "get coordination.k8s.io/leases",
+  "get /pods",
   // Asked of the authorizer, not by a request: test/crd/rbac.test.ts.
   "update lockedcron.io/lockedcronjobs/finalizers",
 ];
@@ -88,6 +93,11 @@ const USED_ELSEWHERE = [
 test.skipIf(ON_KIND)(
   "the operator has used each of its rights, and asked for none that it does not have",
   async () => {
+    await ticking.witness.until(
+      "a Job is past the history limit",
+      () => ticking.witness.events("SuccessfulDelete").length > 0,
+      PATIENCE_MS,
+    );
     const uses = await audit.uses(`system:serviceaccount:${SYSTEM}:lockedcron`);
     expect(uses.filter(({ refused }) => refused)).toEqual([]);
     const rulesOf = async (...role: string[]): Promise<Rule[]> => {
@@ -98,7 +108,7 @@ test.skipIf(ON_KIND)(
     const idle = unused(everywhere, uses).filter((right) => !USED_ELSEWHERE.includes(right));
     expect(idle).toEqual([]);
     const own = await rulesOf("role", "lockedcron", "--namespace", SYSTEM);
-    expect(unused(own, uses, SYSTEM)).toEqual([]);
+    expect(needless(own, SYSTEM)).toEqual([]);
   },
 );
 
