@@ -85,6 +85,8 @@ export function createMembership(o: MembershipOptions): Membership {
   /** Processes that somebody waits for: since when, and when they were last looked into. */
   const suspects = new Map<string, { since: number; lookedAt: number }>();
   const requestBoundMs = o.requestBoundMs ?? REQUEST_BOUND_MS;
+  /** Each key that is looked at asks for it, and it is a hash. */
+  const ownName = memberLeaseName(o.replica);
   let stopped = false;
   const own = createMemberLease({
     ...o,
@@ -98,7 +100,7 @@ export function createMembership(o: MembershipOptions): Membership {
 
   function observe(lease: Lease): void {
     const process = processOf(lease);
-    const isOwn = lease.metadata.name === memberLeaseName(o.replica);
+    const isOwn = lease.metadata.name === ownName;
     if (isOwn) own.observe(lease);
     if (process === undefined || (isOwn && process !== o.process)) return;
     note(lease);
@@ -248,14 +250,14 @@ export function createMembership(o: MembershipOptions): Membership {
     observe,
     live,
     rank(key) {
-      const member = seen.get(memberLeaseName(o.replica));
+      const member = seen.get(ownName);
       const members = live();
       const connected = member?.process === o.process && isFresh(member);
       return connected ? rankOf(o.replica, members, key) : members.length;
     },
     observeDeleted(lease) {
       const { name, uid } = lease.metadata;
-      if (name === memberLeaseName(o.replica)) own.observeDeleted(lease);
+      if (name === ownName) own.observeDeleted(lease);
       const member = seen.get(name);
       if (member?.version.uid === uid) seen.set(name, { ...member, gone: true });
       o.onChange();

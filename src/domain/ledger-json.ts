@@ -89,8 +89,10 @@ function isStop(value: unknown): boolean {
 
 /** Terms as a Job's annotation has them; undefined when they make no sense. */
 export function parseTerms(text: string | undefined): LockTerms | undefined {
+  // The usual case, on each change of each Job: an exception for it would cost as much as all the rest of the Job.
+  if (text === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(text ?? "");
+    const value: unknown = JSON.parse(text);
     return isTerms(value) ? value : undefined;
   } catch {
     return undefined;

@@ -138,8 +138,8 @@ function createLineReader(): { push(chunk: Buffer): string[]; rest(): string } {
       const found: string[] = [];
       let start = 0;
       for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
-        pending.push(chunk.subarray(start, end));
-        const line = Buffer.concat(pending).toString();
+        const last = chunk.subarray(start, end);
+        const line = (pending.length === 0 ? last : Buffer.concat([...pending, last])).toString();
         if (line.trim() !== "") found.push(line);
         pending = [];
         start = end + 1;
