@@ -131,8 +131,10 @@ export function createController(o: ControllerOptions): Controller {
     timers,
     random,
     leaseMs: electionLeaseMs,
-    next: (count) =>
-      queue.upcoming(count, PRIORITY.due).flatMap((key) => reconciler.candidate(key) ?? []),
+    next: (count, passOver) =>
+      queue
+        .upcoming(count, PRIORITY.due)
+        .flatMap((key) => (passOver(key) ? [] : (reconciler.candidate(key) ?? []))),
   });
   const context: Context = {
     process: o.process,

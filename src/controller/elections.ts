@@ -46,8 +46,8 @@ export function createElections(o: {
   /** In [0, 1), as Math.random. */
   random: () => number;
   leaseMs(): number;
-  /** The ticks that this replica goes for next, in order, at most so many. */
-  next(count: number): Candidate[];
+  /** The ticks that this replica goes for next, in order, of at most so many keys, without those that are passed over. */
+  next(count: number, passOver: (key: Key) => boolean): Candidate[];
 }): Elections {
   /** By lock key. */
   const ahead = new Map<string, Held>();
@@ -68,6 +68,12 @@ export function createElections(o: {
     o.timers.after(o.leaseMs() * UNUSED_SHARE, () => held.forEach(giveBack));
   }
 
+  /** To find out about a tick is work, and of those held ahead it is known. */
+  function holdsOneOf(): (key: Key) => boolean {
+    const keys = new Set(Array.from(ahead.values(), ({ candidate }) => candidate.key));
+    return (key) => keys.has(key);
+  }
+
   function giveBack(unused: Held): void {
     const { lockKey } = unused.candidate;
     if (ahead.get(lockKey) !== unused) return;
@@ -85,7 +91,7 @@ export function createElections(o: {
       const prepared = ahead.get(lockKey);
       ahead.delete(lockKey);
       const held = prepared ?? { candidate, election: hold(candidate) };
-      if (ahead.size < AHEAD / 2) holdAhead(o.next(AHEAD));
+      if (ahead.size < AHEAD / 2) holdAhead(o.next(AHEAD, holdsOneOf()));
       const election = await held.election;
       if (prepared === undefined) return election;
       const ours = held.candidate.runId === runId;

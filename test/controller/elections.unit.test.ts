@@ -34,6 +34,7 @@ function setUp(
   const time = manualTime();
   const asked: string[][] = [];
   const released: [string, string][] = [];
+  const lookedAt: string[] = [];
   let waiting = [...upcoming];
   let inThisTurn: string[] | undefined;
   let nonce = 0;
@@ -54,14 +55,18 @@ function setUp(
     timers: time.timers,
     random: () => ++nonce / 2 ** 48,
     leaseMs: () => LEASE_MS,
-    next: (count) => waiting.slice(0, count),
+    next(count, passOver) {
+      const open = waiting.slice(0, count).filter(({ key }) => !passOver(key));
+      lookedAt.push(...open.map(({ key }) => key));
+      return open;
+    },
   });
   /** As the queue does: what is begun does not come next any more. */
   const elect = (one: Candidate): Promise<Election> => {
     waiting = waiting.filter(({ key }) => key !== one.key);
     return elections.elect(one);
   };
-  return { elections, elect, asked, released, time };
+  return { elections, elect, asked, released, lookedAt, time };
 }
 
 const keysOf = (of: readonly Candidate[]): string[] => of.map(({ lockKey }) => lockKey);
@@ -98,6 +103,13 @@ describe("an election", () => {
     expect(asked.length).toBeLessThan(10);
     expect(asked.flat()).toEqual(keysOf(crowd));
     expect(asked[0]).toEqual(keysOf(candidates(0, 33)));
+  });
+
+  it("looks once at each of the ticks that come next", async () => {
+    const crowd = candidates(0, 100);
+    const { elect, lookedAt } = setUp(crowd);
+    for (const one of crowd) await elect(one);
+    expect(lookedAt).toEqual(crowd.slice(1).map(({ key }) => key));
   });
 
   it.each([
