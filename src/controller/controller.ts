@@ -26,7 +26,7 @@ import { createStuckLocks } from "./stuck-locks.ts";
 import { createSweeper, PRIORITY } from "./sweeper.ts";
 import { createTurns, crowdMs } from "./turns.ts";
 import { createWatchdog } from "./watchdog.ts";
-import { createWorkQueue } from "./workqueue.ts";
+import { createWorkQueue, done } from "./workqueue.ts";
 
 const STATUS_WORKERS = 4;
 const STATUS_DELAY_MS = 300;
@@ -180,7 +180,12 @@ export function createController(o: ControllerOptions): Controller {
     stopping: () => phase === "stopping",
   });
   const queue = createWorkQueue({
-    reconcile: reconciler.reconcile,
+    async reconcile(key, { priority }) {
+      if (priority > PRIORITY.dueLater || !crowd.isServed(key)) return reconciler.reconcile(key);
+      // Nobody needs us for its tick, and all the rest can wait.
+      changed(key);
+      return done();
+    },
     concurrency: o.workers,
     floor: () => (crowd.busy() ? PRIORITY.dueLater : -Infinity),
     clock,

@@ -11,6 +11,8 @@ export interface Crowd {
   arrived(keys: readonly Key[]): void;
   /** Somebody has decided this one's tick, or nothing is to be launched. */
   served(key: Key): void;
+  /** This one's tick was of the crowd, which still lasts, and is decided. */
+  isServed(key: Key): boolean;
   /** For a bounded time: what waits for its end is late by no more than the crowd may be (crowdMs). */
   busy(): boolean;
 }
@@ -20,6 +22,7 @@ const CROWD_FROM = 16;
 
 export function createCrowd(o: { clock: Clock; timers: Timers; onOver: () => void }): Crowd {
   let open = new Set<Key>();
+  let done = new Set<Key>();
   let running = false;
   /** Monotonic, ms. */
   let restsUntil = -Infinity;
@@ -37,18 +40,25 @@ export function createCrowd(o: { clock: Clock; timers: Timers; onOver: () => voi
   return {
     arrived(keys) {
       if (running) {
-        for (const key of keys) open.add(key);
+        for (const key of keys) {
+          open.add(key);
+          done.delete(key);
+        }
         return;
       }
       if (keys.length < CROWD_FROM || o.clock.monotonic() < restsUntil) return;
       open = new Set(keys);
+      done = new Set();
       running = true;
       const mostMs = crowdMs(keys.length);
       callOff = o.timers.after(mostMs, () => end(mostMs));
     },
     served(key) {
-      if (running && open.delete(key) && open.size === 0) end(0);
+      if (!running || !open.delete(key)) return;
+      done.add(key);
+      if (open.size === 0) end(0);
     },
+    isServed: (key) => running && done.has(key),
     busy: () => running,
   };
 }

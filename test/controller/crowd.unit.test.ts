@@ -23,6 +23,19 @@ describe("a crowd", () => {
     expect([crowd.busy(), over]).toEqual([false, [0]]);
   });
 
+  it("knows whose tick is decided, until it is over or another tick of the same is due", () => {
+    const { crowd } = setUp();
+    crowd.arrived(keys(16));
+    crowd.served("team/0");
+    crowd.served("team/1");
+    crowd.served("team/another");
+    crowd.arrived(["team/1"]);
+    const served = [...keys(16), "team/another"].filter(crowd.isServed);
+    expect(served).toEqual(["team/0"]);
+    for (const key of keys(16)) crowd.served(key);
+    expect(keys(16).some(crowd.isServed)).toBe(false);
+  });
+
   it("is none when few are due", () => {
     const { crowd, over, time } = setUp();
     crowd.arrived(keys(15));
