@@ -1,9 +1,9 @@
 import { createLogger as createWinston, format, transports } from "winston";
-import type { Clock } from "../clock.ts";
-import { systemClock } from "../clock.ts";
+import type { Clock, Timers } from "../clock.ts";
+import { systemClock, systemTimers } from "../clock.ts";
+import { createLineBuffer } from "./line-buffer.ts";
 import { createRedactor } from "./redact.ts";
 import type { Redactor } from "./redact.ts";
-import { createTurnBuffer } from "./turn-buffer.ts";
 
 export const LOG_LEVELS = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -49,6 +49,7 @@ export interface LoggerOptions {
   replica: string;
   redact?: Redactor;
   clock?: Clock;
+  timers?: Timers;
   output?: NodeJS.WritableStream;
 }
 
@@ -91,7 +92,7 @@ export function createLogger(options: LoggerOptions): RootLogger {
   const { level: threshold, replica, clock = systemClock, redact = createRedactor() } = options;
   const output = options.output ?? process.stdout;
   const render: (line: Line) => string = options.format === "json" ? JSON.stringify : plainText;
-  const buffer = createTurnBuffer(output);
+  const buffer = createLineBuffer(output, options.timers ?? systemTimers);
   const winston = createWinston({
     level: threshold,
     format: format((info) => ({ ...info, [MESSAGE]: render(info[LINE] as Line) }))(),

@@ -2,6 +2,7 @@ import { Writable } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import type { Clock } from "../../src/clock.ts";
+import { manualTime } from "../controller/manual-time.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import type { LoggerOptions } from "../../src/telemetry/logger.ts";
 import { createRedactor } from "../../src/telemetry/redact.ts";
@@ -17,23 +18,25 @@ function memory(options: Partial<LoggerOptions> = {}) {
       done();
     },
   });
+  const time = manualTime();
   const log = createLogger({
     level: "info",
     format: "json",
     replica: "replica-1",
     clock,
+    timers: time.timers,
     output,
     ...options,
   });
   onTestFinished(() => log.close());
-  /** What was written, once this turn of the event loop is over. */
+  /** What was written ten milliseconds later. */
   const lines = async (): Promise<string[]> => {
-    await new Promise((resolve) => setImmediate(resolve));
+    await time.pass(10);
     return chunks.join("").split("\n").slice(0, -1);
   };
   const parsed = async (): Promise<Record<string, unknown>[]> =>
     (await lines()).map((line) => JSON.parse(line) as Record<string, unknown>);
-  return { log, output, chunks, lines, parsed };
+  return { log, output, chunks, lines, parsed, time };
 }
 
 describe("as JSON", () => {
@@ -144,10 +147,13 @@ describe("as text", () => {
   });
 });
 
-describe("the lines of one turn of the event loop", () => {
+describe("the lines of ten milliseconds", () => {
   it("are written in one piece, in their order", async () => {
-    const { log, chunks, parsed } = memory();
-    for (const msg of ["one", "two", "three"]) log.info(msg);
+    const { log, chunks, parsed, time } = memory();
+    log.info("one");
+    await time.pass(9);
+    log.info("two");
+    log.info("three");
     expect(chunks).toEqual([]);
     expect((await parsed()).map((line) => line.msg)).toEqual(["one", "two", "three"]);
     expect(chunks).toHaveLength(1);
