@@ -4,7 +4,8 @@ import { createQuorumLock } from "../../src/lock/index.ts";
 import { type SentinelGroup, startSentinelGroup } from "../../test/redis/sentinel.ts";
 import { startRedisNodes } from "../../test/redis/server.ts";
 
-const ROUNDS = 8;
+/** Each takes the better part of a minute: Sentinel leaves time between failovers. */
+const ROUNDS = 4;
 const DOWN_AFTER_MS = 1_000;
 /** Twice the failover-timeout of the group, and some. */
 const BETWEEN_FAILOVERS_MS = 6_500;
