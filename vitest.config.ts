@@ -17,6 +17,8 @@ export default defineConfig({
           include: ["test/{api,domain,telemetry,cli,house}/**/*.test.ts", "test/**/*.unit.test.ts"],
           // Only against hanging: a busy machine takes its time.
           testTimeout: 120_000,
+          // The model takes one for most of the time.
+          maxWorkers: 2,
         },
       },
       {

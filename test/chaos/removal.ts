@@ -101,14 +101,14 @@ describe.concurrent("with a finalizer pending", () => {
     await expect(release()).rejects.toThrow(
       /nothing was released, for the operator runs: .*other\//,
     );
-    expect(await release("--dry-run")).toContain("To be released: 1 Jobs, 1 ledgers");
+    expect(await release("--dry-run")).toContain("To be released: 1 Jobs, 1 Leases");
     expect(hasLaunchFinalizer(await lab.job(job.name))).toBe(true);
 
     await other.kill();
     expect((await release("--force")).split("\n")).toEqual([
       `Job ${lab.namespace}/${job.name}`,
       `Lease ${lab.namespace}/${ledgerName(name)}`,
-      "Released: 1 Jobs, 1 ledgers",
+      "Released: 1 Jobs, 1 Leases",
       "",
     ]);
     await world().client.delete(namespaces, { name: lab.namespace });

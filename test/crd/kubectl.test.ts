@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parse, stringify } from "yaml";
+import { parse, parseAllDocuments, stringify } from "yaml";
 import { resourceType, type KubeClient, type KubeObject } from "../../src/kube/index.ts";
 import type { LockedCronJobStatus } from "../../src/api/types.ts";
 import { startCluster, type ControlPlaneCluster } from "../cluster/cluster.ts";
@@ -246,20 +246,24 @@ describe("the examples", () => {
     async (file) => {
       const filename = path.join(EXAMPLES, file);
       const applied = await kubectl(["apply", "--dry-run=server", "--filename", filename]);
-      expect(applied).toMatch(/^lockedcronjob\.lockedcron\.io\/\S+ created \(server dry run\)\n$/);
-
-      const { spec } = parse(readFileSync(filename, "utf8")) as Manifest;
-      const pod = { ...spec.jobTemplate.spec.template, apiVersion: "v1", kind: "Pod" };
-      const inRestricted = async (spec: object) =>
-        admin.create(
-          resourceType<Manifest>("v1", "Pod", "pods"),
-          { ...pod, spec, metadata: { name: "p", namespace: "restricted" } },
-          { dryRun: true },
-        );
-      await expect(inRestricted(pod.spec)).resolves.toBeDefined();
-      await expect(inRestricted({ ...pod.spec, hostNetwork: true })).rejects.toThrow(
-        'violates PodSecurity "restricted',
+      expect(applied).toMatch(
+        /^(lockedcronjob\.lockedcron\.io\/\S+ created \(server dry run\)\n)+$/,
       );
+
+      for (const document of parseAllDocuments(readFileSync(filename, "utf8"))) {
+        const { spec } = document.toJS() as Manifest;
+        const pod = { ...spec.jobTemplate.spec.template, apiVersion: "v1", kind: "Pod" };
+        const inRestricted = async (spec: object) =>
+          admin.create(
+            resourceType<Manifest>("v1", "Pod", "pods"),
+            { ...pod, spec, metadata: { name: "p", namespace: "restricted" } },
+            { dryRun: true },
+          );
+        await expect(inRestricted(pod.spec)).resolves.toBeDefined();
+        await expect(inRestricted({ ...pod.spec, hostNetwork: true })).rejects.toThrow(
+          'violates PodSecurity "restricted',
+        );
+      }
     },
   );
 

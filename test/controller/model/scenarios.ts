@@ -124,7 +124,6 @@ export const scenarios = {
     rivalRuns: 1,
     faults: { lost: 1, ownerDeleted: 1, rivalDeleted: 1 },
   },
-  namesake: { ...oneAttempt, faults: { ownerDeleted: 1, ownerCreated: 1 } },
   namesakeAlone: { ...alone, faults: { ownerDeleted: 1, ownerCreated: 1, lost: 1 } },
 } satisfies Record<string, Scenario>;
 
@@ -154,7 +153,8 @@ export const wide = {
     times: minutes(0, 60),
     faults: { ledgerDeleted: 1, lost: 1 },
   },
-  namesake: { ...twoAttempts, faults: { ownerDeleted: 1, ownerCreated: 1 } },
+  namesake: { ...oneAttempt, faults: { ownerDeleted: 1, ownerCreated: 1 } },
+  namesakeTwoAttempts: { ...twoAttempts, faults: { ownerDeleted: 1, ownerCreated: 1 } },
 } satisfies Record<string, Scenario>;
 
 /** Wider still with a rival for the mutex. */
