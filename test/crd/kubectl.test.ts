@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parse, parseAllDocuments, stringify } from "yaml";
+import { parseAllDocuments, stringify } from "yaml";
 import { resourceType, type KubeClient, type KubeObject } from "../../src/kube/index.ts";
 import type { LockedCronJobStatus } from "../../src/api/types.ts";
 import { startCluster, type ControlPlaneCluster } from "../cluster/cluster.ts";

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -51,14 +51,31 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
+/**
+ * Ports lie below those that the kernel gives to clients and to `listen(0)` (32768 and up), and below those of clusters, so
+ * that nobody takes one by chance before its server does. Each process goes through them from a place of its own.
+ */
+const FIRST_PORT = 10_000;
+const PORTS = 10_000;
+let ports = Math.floor(Math.random() * PORTS);
+
+/** A port on which nobody listens now. */
 export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < PORTS; tries++) {
+    const port = FIRST_PORT + (ports++ % PORTS);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} is free`);
+}
+
+async function isFree(port: number): Promise<boolean> {
   const probe = createServer();
-  probe.listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return port;
+  const free = await new Promise<boolean>((resolve) => {
+    probe.once("error", () => resolve(false));
+    probe.listen({ port, host: "127.0.0.1", exclusive: true }, () => resolve(true));
+  });
+  if (free) await new Promise((resolve) => probe.close(resolve));
+  return free;
 }
 
 /**
