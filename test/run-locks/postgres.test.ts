@@ -100,8 +100,10 @@ it("a run that was force-deleted on a node that is cut off can book nothing once
   // The next ones try the update alone: an entry of the same run is refused by the unique index.
   await postgres.sql(`DELETE FROM entry`);
   const node = scene.cluster.nodes.find(({ name }) => name === zombie.object.spec.nodeName);
-  await node?.cutOff();
   const kubectl = (...args: string[]) => scene.cluster.kubectl(["-n", NAMESPACE, ...args]);
+  // ORDER: before it is cut off. Until it is seen to be so, the next run's pod might be sent there and wait for ever.
+  await kubectl("cordon", node?.name ?? "");
+  await node?.cutOff();
   await kubectl("delete", "job", run.jobName, "--wait=false");
   await kubectl("delete", "pod", zombie.object.metadata.name, "--force", "--grace-period=0");
   await scene.over("interest");
@@ -116,6 +118,7 @@ it("a run that was force-deleted on a node that is cut off can book nothing once
   await postgres.sql(`DELETE FROM entry WHERE token <= ${run.token}`);
   const healed = await postgres.sql("SELECT clock_timestamp()");
   await node?.heal();
+  await kubectl("uncordon", node?.name ?? "");
   await until("the zombie has tried", PATIENCE_MS, async () =>
     Number(
       await postgres.sql(
