@@ -235,7 +235,9 @@ function columns(line: string | undefined): string[] {
 }
 
 describe("the examples", () => {
-  const files = readdirSync(EXAMPLES).filter((file) => file.endsWith(".yaml"));
+  const files = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8" }).filter((file) =>
+    file.endsWith(".yaml"),
+  );
 
   test("are there", () => {
     expect(files.length).toBeGreaterThanOrEqual(2);

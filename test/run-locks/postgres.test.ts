@@ -48,7 +48,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
 });
 
-const EXAMPLE = fileURLToPath(new URL("../../examples/fenced-postgres.yaml", import.meta.url));
+const EXAMPLE = fileURLToPath(new URL("../../examples/fencing/postgres.yaml", import.meta.url));
 const [interest, fees] = parseAllDocuments(readFileSync(EXAMPLE, "utf8")).map(
   (document) => document.toJS() as LockedCronJob,
 ) as [LockedCronJob, LockedCronJob];
