@@ -53,19 +53,22 @@ export interface RedisServer {
 
 /**
  * Ports lie below those that the kernel gives to clients and to `listen(0)` (32768 and up), and below those of clusters, so
- * that nobody takes one by chance before its server does. Each process goes through them from a place of its own.
+ * that nobody takes one by chance while its server is down. Test files that run at the same time have a block each: clients of
+ * one that still try a server which is gone must not find another's in its place.
  */
 const FIRST_PORT = 10_000;
-const PORTS = 10_000;
-let ports = Math.floor(Math.random() * PORTS);
+const BLOCKS = 10;
+const BLOCK = 1_000;
+const block = Number(process.env.VITEST_POOL_ID ?? process.pid) % BLOCKS;
+let ports = Math.floor(Math.random() * BLOCK);
 
 /** A port on which nobody listens now. */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < PORTS; tries++) {
-    const port = FIRST_PORT + (ports++ % PORTS);
+  for (let tries = 0; tries < BLOCK; tries++) {
+    const port = FIRST_PORT + block * BLOCK + (ports++ % BLOCK);
     if (await isFree(port)) return port;
   }
-  throw new Error(`no port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} is free`);
+  throw new Error(`no port of block ${block} from ${FIRST_PORT} is free`);
 }
 
 async function isFree(port: number): Promise<boolean> {
