@@ -28,7 +28,7 @@ interface Told extends KubeObject {
 export interface Outcome {
   jobs: unknown[];
   events: string[];
-  status: { active?: string[]; hasSucceeded: boolean; hasRun: boolean };
+  status: { active?: string[] | undefined; hasSucceeded: boolean; hasRun: boolean };
 }
 
 export async function makeNamespaces(client: KubeClient): Promise<void> {
