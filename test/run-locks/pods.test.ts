@@ -114,7 +114,8 @@ describe.concurrent("the lock of a run", () => {
   it("goes on when its pod is evicted, and when the Job makes another only after it is gone", async () => {
     const run = await scene.begin("evicted", {
       // Longer than its grace period: evicted before the trap is set, the first process of a pod does not hear TERM at all.
-      script: "trap 'sleep 3; exit 1' TERM; i=0; while test $i -lt 15; do sleep 1; i=$((i+1)); done",
+      script:
+        "trap 'sleep 3; exit 1' TERM; i=0; while test $i -lt 15; do sleep 1; i=$((i+1)); done",
       job: { backoffLimit: 3, podReplacementPolicy: "Failed" },
       pod: { terminationGracePeriodSeconds: 10 },
     });
