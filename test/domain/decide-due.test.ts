@@ -1,7 +1,6 @@
 /** Ticks that could not start when they were due, by policy. */
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { LockedCronJobSpec } from "../../src/api/types.ts";
-import { decide, type Decision } from "../../src/domain/decide/index.ts";
 import {
   aJobView,
   aLedger,
@@ -11,19 +10,10 @@ import {
   MINUTE,
   NOON,
 } from "../builders/objects.ts";
-import { aSnapshot, present } from "../builders/snapshot.ts";
+import { check } from "../builders/decisions.ts";
+import { type aSnapshot, present } from "../builders/snapshot.ts";
 
 type Snapshot = Parameters<typeof aSnapshot>[0];
-type Case = [situation: string, snapshot: Snapshot, want: Partial<Decision>];
-
-function check(cases: Case[]): void {
-  it.each(cases)("%s", (_, snapshot, want) => {
-    const decision = decide(aSnapshot(snapshot));
-    expect(decision).toMatchObject(want);
-    expect(decision.message).not.toBe("");
-  });
-}
-
 const spec = (fields: Partial<LockedCronJobSpec>): Snapshot => ({ owner: aLockedCronJob(fields) });
 /** The run of eleven o'clock is active. */
 const active = (fields = {}): Snapshot => ({

@@ -6,7 +6,7 @@ import {
   TRIGGER_POLICY_ANNOTATION,
 } from "../../src/api/names.ts";
 import type { LockedCronJob, LockedCronJobSpec } from "../../src/api/types.ts";
-import { decide, type Decision } from "../../src/domain/decide/index.ts";
+import { decide } from "../../src/domain/decide/index.ts";
 import { manualJobName } from "../../src/domain/manual.ts";
 import {
   aJobView,
@@ -19,19 +19,10 @@ import {
   MINUTE,
   NOON,
 } from "../builders/objects.ts";
+import { check } from "../builders/decisions.ts";
 import { aSnapshot, present } from "../builders/snapshot.ts";
 
 type Snapshot = Parameters<typeof aSnapshot>[0];
-type Case = [situation: string, snapshot: Snapshot, want: Partial<Decision>];
-
-function check(cases: Case[]): void {
-  it.each(cases)("%s", (_, snapshot, want) => {
-    const decision = decide(aSnapshot(snapshot));
-    expect(decision).toMatchObject(want);
-    expect(decision.message).not.toBe("");
-  });
-}
-
 const asked = (
   annotations: Record<string, string>,
   spec: Partial<LockedCronJobSpec> = {},

@@ -1,6 +1,6 @@
 /** What is decided about ticks. What is decided about runs is in decide-runs.test.ts. */
 import { describe, expect, it } from "vitest";
-import { decide, scheduleText, type Decision } from "../../src/domain/decide/index.ts";
+import { decide, scheduleText } from "../../src/domain/decide/index.ts";
 import { MAX_RUNS, type Run } from "../../src/domain/ledger.ts";
 import { parseSchedule, parseSpec } from "../../src/domain/schedule/index.ts";
 import {
@@ -14,21 +14,12 @@ import {
   MINUTE,
   NOON,
 } from "../builders/objects.ts";
+import { check } from "../builders/decisions.ts";
 import { aSnapshot, present } from "../builders/snapshot.ts";
 
 type Snapshot = Parameters<typeof aSnapshot>[0];
-type Case = [situation: string, snapshot: Snapshot, want: Partial<Decision>];
-
 const ONE_PM = NOON + HOUR;
 const decidedAtNoon = aLedger({ lastTick: NOON });
-
-function check(cases: Case[]): void {
-  it.each(cases)("%s", (_, snapshot, want) => {
-    const decision = decide(aSnapshot(snapshot));
-    expect(decision).toMatchObject(want);
-    expect(decision.message).not.toBe("");
-  });
-}
 
 describe("a tick", () => {
   check([

@@ -2,6 +2,7 @@
  * Long random walks: more replicas, more ticks and more faults than every interleaving can be gone through for. At the
  * end of each the faults stop, and all must come to rest with every tick decided and no finalizer left.
  */
+import { mulberry32 } from "../../builders/random.ts";
 import { begin } from "./begin.ts";
 import { createIdentities } from "./identity.ts";
 import { isClean, isDecided } from "./judge.ts";
@@ -86,15 +87,4 @@ async function pick(
     if (moves.length > 0) return moves[Math.floor(random() * moves.length)];
   }
   return undefined;
-}
-
-/** A small generator whose whole state is its seed. Source: T. Ettinger, mulberry32 (public domain). */
-function mulberry32(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

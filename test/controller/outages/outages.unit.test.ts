@@ -4,6 +4,7 @@ import type { LockedCronJobSpec } from "../../../src/api/types.ts";
 import { ticksFrom } from "../../../src/domain/decide/index.ts";
 import { parseSchedule, type Schedule } from "../../../src/domain/schedule/index.ts";
 import { aLockedCronJob, at, HOUR, MINUTE } from "../../builders/objects.ts";
+import { mulberry32 } from "../../builders/random.ts";
 import { createOutageWorld, type Ran } from "./world.ts";
 
 const OUTAGES = 1_000;
@@ -34,7 +35,7 @@ interface Month {
 
 /** A month in which the operator is away time and again, for minutes or for days. */
 async function month(seed: number, spec: Partial<LockedCronJobSpec>): Promise<Month> {
-  const random = randomOf(seed);
+  const random = mulberry32((seed + 1) * 0x9e3779b1);
   const [expression, timeZone] = SCHEDULES[seed % SCHEDULES.length]!;
   const parsed = parseSchedule(expression, { timeZone });
   if (!parsed.ok) throw new Error(parsed.message);
@@ -125,14 +126,3 @@ describe(`${OUTAGES} outages`, () => {
     expect(ran).toBeGreaterThan(OUTAGES);
   });
 });
-
-/** A small generator whose whole state is its seed. Source: T. Ettinger, mulberry32 (public domain). */
-function randomOf(seed: number): () => number {
-  let state = (seed + 1) * 0x9e3779b1;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
