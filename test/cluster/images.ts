@@ -4,14 +4,16 @@ import {
   chmod,
   mkdir,
   mkdtemp,
+  readdir,
   readFile,
   rename,
   rm,
   stat,
   symlink,
+  utimes,
   writeFile,
 } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { withFileLock } from "./flock.ts";
 import { cacheDir } from "./paths.ts";
 import { run } from "./run.ts";
@@ -97,13 +99,35 @@ export async function ensureImage(recipe: ImageRecipe): Promise<string> {
       () => true,
       () => false,
     );
-  if (await there()) return file;
+  if (await there()) {
+    await utimes(file, new Date(), new Date()).catch(() => {}); // used: keepNewest
+    return file;
+  }
   await withFileLock(join(cacheDir(), "locks", "images.lock"), async () => {
     if (await there()) return;
-    await mkdir(join(file, ".."), { recursive: true });
+    await mkdir(dirname(file), { recursive: true });
+    await keepNewest(dirname(file), name);
     await writeImage(recipe, file);
   });
   return file;
+}
+
+/** Archives of one name that stay beside a new one. */
+const KEPT = 2;
+/** Whoever was handed an archive has it loaded by then. */
+const IN_USE_MS = 20 * 60_000;
+
+/** Every change makes another archive, of 130 MB for the operator: the newest few of a name stay, by when they were last used. */
+export async function keepNewest(dir: string, name: string): Promise<void> {
+  const archives = (await readdir(dir)).filter(
+    (file) => file.replace(/-[0-9a-f]{12}\.tar$/, "") === name,
+  );
+  const aged = await Promise.all(
+    archives.map(async (file) => ({ file, usedMs: (await stat(join(dir, file))).mtimeMs })),
+  );
+  const old = aged.toSorted((a, b) => b.usedMs - a.usedMs).slice(KEPT);
+  const gone = old.filter(({ usedMs }) => usedMs < Date.now() - IN_USE_MS);
+  await Promise.all(gone.map(({ file }) => rm(join(dir, file), { force: true })));
 }
 
 export async function addBinary(root: string, from: string, to: string): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * The operator's image, from the unmodified Dockerfile, by buildah: without Docker, and without a registry, as its bases
- * are the stand-ins under the same names. `offline` takes the bundle from this machine instead of the first stage, which
- * needs npm's registry.
+ * are the stand-ins under the same names, pinned by their digests as the real ones are in a release. `offline` takes the
+ * bundle from this machine instead of the first stage, which needs npm's registry.
  */
 import { createHash } from "node:crypto";
 import {
@@ -19,10 +19,12 @@ import { dirname, join, relative } from "node:path";
 import { bundle } from "../../tools/image/bundle.ts";
 import { ROOT } from "../../tools/ci/command.ts";
 import { withFileLock } from "../cluster/flock.ts";
+import { keepNewest } from "../cluster/images.ts";
 import { ensureProgram } from "../cluster/packages.ts";
 import { cacheDir, searchPath } from "../cluster/paths.ts";
 import { run } from "../cluster/run.ts";
-import { standIn } from "./stand-ins.ts";
+import { baseNames, type Bases } from "./bases.ts";
+import { standIn, type StandIn } from "./stand-ins.ts";
 
 export const OPERATOR_IMAGE = "ghcr.io/lockedcron/lockedcron";
 
@@ -32,18 +34,9 @@ export interface BuildOptions {
   readonly stages: "offline" | "all";
   readonly version?: string;
   readonly revision?: string;
+  /** Of the real bases, which are pulled then; without, the stand-ins. */
+  readonly digests?: Bases | undefined;
   readonly log?: (line: string) => void;
-}
-
-/** Defaults of the Dockerfile's ARGs: the bases by name. */
-async function bases(): Promise<{ node: string; runtime: string }> {
-  const text = await readFile(join(ROOT, "Dockerfile"), "utf8");
-  const arg = (name: string): string => {
-    const value = new RegExp(`^ARG ${name}=(\\S+)$`, "m").exec(text)?.[1];
-    if (value === undefined) throw new Error(`the Dockerfile has no ARG ${name} with a default`);
-    return value;
-  };
-  return { node: arg("NODE_IMAGE"), runtime: arg("RUNTIME_IMAGE") };
 }
 
 async function hashOf(dir: string): Promise<string> {
@@ -72,6 +65,26 @@ async function npmrc(dir: string): Promise<string> {
   return file;
 }
 
+/** A base of the stages that are built, and the ARG that pins it. */
+interface Base {
+  readonly arg: string;
+  readonly name: string;
+  /** Where the stand-in is; of a real one only the digest is known. */
+  readonly archive?: string;
+  readonly digest?: string;
+}
+
+async function basesOf({ stages, digests }: BuildOptions): Promise<Base[]> {
+  const names = await baseNames();
+  const base = async (arg: string, stage: keyof Bases, kind: StandIn): Promise<Base> => {
+    const name = names[stage];
+    if (digests !== undefined) return { arg, name, digest: digests[stage] };
+    return { arg, name, archive: await standIn(kind, name) };
+  };
+  const runtime = await base("RUNTIME_DIGEST", "runtime", "distroless");
+  return stages === "all" ? [runtime, await base("NODE_DIGEST", "node", "node")] : [runtime];
+}
+
 /** @returns the archive (`docker save`), from the cache when nothing changed */
 export async function buildImage(o: BuildOptions): Promise<string> {
   const { log = () => {} } = o;
@@ -82,12 +95,10 @@ export async function buildImage(o: BuildOptions): Promise<string> {
     const work = await mkdtemp(join(home, "work-"));
     try {
       await bundle(join(work, "context/app"));
-      const { node, runtime } = await bases();
-      const archives = [await standIn("distroless", runtime)];
-      if (o.stages === "all") archives.push(await standIn("node", node));
+      const bases = await basesOf(o);
       const dockerfile = await readFile(join(ROOT, "Dockerfile"));
       const key = createHash("sha256")
-        .update(JSON.stringify([o.name, o.stages, o.version, o.revision, archives]))
+        .update(JSON.stringify([o.name, o.stages, o.version, o.revision, bases]))
         .update(dockerfile)
         .update(await hashOf(join(work, "context")))
         .digest("hex")
@@ -97,20 +108,31 @@ export async function buildImage(o: BuildOptions): Promise<string> {
         await utimes(file, new Date(), new Date());
         return file;
       }
-      await forgetOld(dirname(file));
+      await keepNewest(dirname(file), "operator");
       const storage = ["--root", join(work, "root"), "--runroot", join(work, "run")];
       const call = (...args: string[]): Promise<string> =>
         run(buildah, [...storage, "--storage-driver", "vfs", ...args], { cwd: ROOT });
-      for (const archive of archives) await call("pull", "--quiet", `docker-archive:${archive}`);
       const from =
         o.stages === "offline"
           ? ["--build-context", `bundle=${join(work, "context")}`]
           : ["--secret", `id=npmrc,src=${await npmrc(work)}`];
-      const args = Object.entries({ VERSION: o.version, REVISION: o.revision }).flatMap(
-        ([name, value]) => (value === undefined ? [] : ["--build-arg", `${name}=${value}`]),
+      const given: Record<string, string | undefined> = {
+        VERSION: o.version,
+        REVISION: o.revision,
+      };
+      for (const { arg, name, archive, digest } of bases) {
+        given[arg] = digest;
+        if (archive === undefined) continue;
+        await call("pull", "--quiet", `docker-archive:${archive}`);
+        const found = await call("images", "--format", "{{.Digest}}", name);
+        given[arg] = found.split("\n")[0];
+      }
+      const args = Object.entries(given).flatMap(([name, value]) =>
+        value === undefined ? [] : ["--build-arg", `${name}=${value}`],
       );
       const start = performance.now();
-      const how = ["--isolation", "chroot", "--pull-never", "--timestamp", "0"];
+      const pull = o.digests === undefined ? ["--pull-never"] : [];
+      const how = ["--isolation", "chroot", ...pull, "--timestamp", "0"];
       await call("bud", ...how, ...from, ...args, "--tag", o.name, ROOT);
       await call("push", "--quiet", o.name, `docker-archive:${join(work, "image.tar")}:${o.name}`);
       await rename(join(work, "image.tar"), file);
@@ -120,16 +142,6 @@ export async function buildImage(o: BuildOptions): Promise<string> {
       await rm(work, { recursive: true, force: true });
     }
   });
-}
-
-/** Every change of the code makes an image of 130 MB: what nobody has asked for since yesterday goes. */
-async function forgetOld(dir: string): Promise<void> {
-  const yesterday = Date.now() - 24 * 3_600_000;
-  const names = await readdir(dir).catch(() => []);
-  for (const name of names.filter((each) => each.startsWith("operator-"))) {
-    const file = join(dir, name);
-    if ((await stat(file)).mtimeMs < yesterday) await rm(file, { force: true });
-  }
 }
 
 const exists = (file: string): Promise<boolean> =>

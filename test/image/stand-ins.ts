@@ -123,7 +123,9 @@ async function valkeyRecipe(name: string): Promise<ImageRecipe> {
 
 const RECIPES = { node: nodeRecipe, distroless: distrolessRecipe, valkey: valkeyRecipe };
 
+export type StandIn = keyof typeof RECIPES;
+
 /** The archive of a stand-in that goes by `name`, a full name with registry and tag. */
-export async function standIn(kind: keyof typeof RECIPES, name: string): Promise<string> {
+export async function standIn(kind: StandIn, name: string): Promise<string> {
   return ensureImage(await RECIPES[kind](name));
 }
