@@ -26,9 +26,22 @@ interface Told extends KubeObject {
 }
 
 export interface Outcome {
-  jobs: unknown[];
+  /** In the order of their creation. */
+  jobs: { name: string; [field: string]: unknown }[];
+  /** `type reason message`, each once. */
   events: string[];
-  status: { active?: string[] | undefined; hasSucceeded: boolean; hasRun: boolean };
+  status: {
+    active: string[];
+    hasSucceeded: boolean;
+    lastScheduleTime: string | undefined;
+  };
+}
+
+/** Everything of one side at one moment. */
+export interface Seen {
+  objects: readonly Manifest[];
+  jobs: readonly Job[];
+  events: readonly Told[];
 }
 
 export async function makeNamespaces(client: KubeClient): Promise<void> {
@@ -64,47 +77,51 @@ export async function suspendPair(client: KubeClient, name: string): Promise<voi
   await client.patch(lockedCronJobs, { namespace: NAMESPACE.ours, name }, patch);
 }
 
-export async function jobsOf(client: KubeClient, side: Side, name: string): Promise<Job[]> {
-  const { items } = await client.list(jobs, { namespace: NAMESPACE[side] });
-  return items
-    .filter((job) => job.metadata.ownerReferences?.some((owner) => owner.name === name))
-    .toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+export async function see(client: KubeClient, side: Side): Promise<Seen> {
+  const namespace = NAMESPACE[side];
+  const [objects, created, events] = await Promise.all([
+    client.list(side === "native" ? cronJobs : lockedCronJobs, { namespace }),
+    client.list(jobs, { namespace }),
+    client.list(coreEvents, { namespace }),
+  ]);
+  return {
+    objects: objects.items,
+    jobs: created.items,
+    events: events.items as unknown as Told[],
+  };
 }
 
-/** @param ticks minutes since the epoch: only what became of these is compared */
-export async function outcomeOf(
-  client: KubeClient,
-  side: Side,
+/** @param isCompared of a text that names the Job of a tick: whether it is one of those that are compared */
+export function outcomeOf(
+  seen: Seen,
   name: string,
-  ticks: readonly number[],
-): Promise<Outcome> {
-  const namespace = NAMESPACE[side];
-  const isOfTicks = (text: string): boolean =>
-    !/-\d{8}\b/.test(text) || ticks.some((tick) => text.includes(`-${tick}`));
-  const type = side === "native" ? cronJobs : lockedCronJobs;
-  const { status = {} } = await client.get(type, { namespace, name });
-  const { items } = await client.list(coreEvents, { namespace });
-  const told = (items as unknown as Told[]).filter(
+  isCompared: (text: string) => boolean,
+): Outcome {
+  const status = seen.objects.find((o) => o.metadata.name === name)?.status ?? {};
+  const told = seen.events.filter(
     ({ involvedObject: of }) => of.name === name && (of.kind === KIND || of.kind === "CronJob"),
   );
+  const lines = told.map(({ type, reason, message }) => `${type} ${reason} ${message}`);
   return {
-    jobs: (await jobsOf(client, side, name)).filter((j) => isOfTicks(j.metadata.name)).map(shapeOf),
-    events: [
-      ...new Set(
-        told
-          .map(({ type: kind, reason, message }) => `${kind} ${reason} ${message}`)
-          .filter(isOfTicks),
-      ),
-    ].toSorted(),
+    jobs: seen.jobs
+      .filter((job) => job.metadata.ownerReferences?.some((owner) => owner.name === name))
+      .filter((job) => isCompared(job.metadata.name))
+      .toSorted((a, b) => timeOf(a) - timeOf(b) || a.metadata.name.localeCompare(b.metadata.name))
+      .map(shapeOf),
+    events: [...new Set(lines.filter(isCompared))].toSorted(),
     status: {
       active: ((status.active ?? []) as { name: string }[])
         .map((job) => job.name)
-        .filter(isOfTicks)
+        .filter(isCompared)
         .toSorted(),
       hasSucceeded: status.lastSuccessfulTime !== undefined,
-      hasRun: status.lastScheduleTime !== undefined,
+      lastScheduleTime: status.lastScheduleTime,
     },
   };
+}
+
+function timeOf(job: Job): number {
+  return Date.parse(job.metadata.creationTimestamp);
 }
 
 const isOurs = ([key]: [string, unknown]): boolean => !key.startsWith("lockedcron.io/");
@@ -112,7 +129,7 @@ const without = (map: Record<string, string> = {}): object =>
   Object.fromEntries(Object.entries(map).filter(isOurs));
 
 /** What a Job is made of, less what differs between any two Jobs (uids, times) and what ours have on top. */
-function shapeOf(job: Job): unknown {
+function shapeOf(job: Job): Outcome["jobs"][number] {
   const { name, labels, annotations, ownerReferences = [], finalizers = [] } = job.metadata;
   const spec = structuredClone(job.spec) as Manifest["spec"];
   delete spec.selector;
