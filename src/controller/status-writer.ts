@@ -16,6 +16,7 @@ import { buildStatus } from "../domain/status.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import type { Ledgers, Members, Owners, StepHook } from "./ports.ts";
 import type { ScheduleCache } from "./schedule-cache.ts";
+import { difference } from "./status-difference.ts";
 import { toldBy, type TemplateCheck } from "./template-check.ts";
 import { again, done, type Outcome } from "./workqueue.ts";
 
@@ -154,18 +155,4 @@ function withValidUntilOf(
   }
   if (!isDeepStrictEqual(lock, wantedLock)) return wanted;
   return { ...wanted, lock: { ...wanted.lock, validUntil } };
-}
-
-/** A merge patch from one status to the other; undefined when they are the same. */
-export function difference(
-  old: LockedCronJobStatus,
-  wanted: LockedCronJobStatus,
-): Record<string, unknown> | undefined {
-  const patch: Record<string, unknown> = {};
-  for (const field of new Set([...Object.keys(old), ...Object.keys(wanted)])) {
-    const a = old[field as keyof LockedCronJobStatus];
-    const b = wanted[field as keyof LockedCronJobStatus];
-    if (!isDeepStrictEqual(a, b)) patch[field] = b ?? null;
-  }
-  return Object.keys(patch).length === 0 ? undefined : patch;
 }

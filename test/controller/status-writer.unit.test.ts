@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { LockedCronJob, LockedCronJobStatus } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
 import { createScheduleCache } from "../../src/controller/schedule-cache.ts";
-import { createStatusWriter, difference } from "../../src/controller/status-writer.ts";
+import { difference } from "../../src/controller/status-difference.ts";
+import { createStatusWriter } from "../../src/controller/status-writer.ts";
 import type { TemplateVerdict } from "../../src/domain/conditions.ts";
 import { rankOf } from "../../src/domain/election.ts";
 import type { Ledger } from "../../src/domain/ledger.ts";
@@ -228,7 +229,39 @@ describe("the difference between two statuses", () => {
       { nextScheduleTimes: ["b", "c"] },
       { nextScheduleTimes: ["b", "c"] },
     ],
+    [
+      "a field within one that stays",
+      { lock: { key: "k", holder: "a", mutexes: ["m"], validUntil: "t" } },
+      { lock: { key: "k", holder: "b" } },
+      { lock: { holder: "b", mutexes: null, validUntil: null } },
+    ],
   ])("%s", (_, old, wanted, patch) => {
     expect(difference(old, wanted)).toEqual(patch);
+  });
+
+  describe("leaves alone what another version has written:", () => {
+    const condition = (type: string, status: "True" | "False" = "True") => ({
+      type,
+      status,
+      reason: "Because",
+      message: "",
+      lastTransitionTime: "2026-01-01T00:00:00Z",
+    });
+
+    it("fields", () => {
+      const old = { token: 1, forecast: "sunny", lock: { key: "k", colour: "red" } };
+      expect(difference(old, { token: 1, lock: { key: "k" } })).toBeUndefined();
+      expect(difference(old, { token: 2, lock: { key: "k" } })).toEqual({ token: 2 });
+    });
+
+    it("conditions, wherever they stand", () => {
+      const old = { conditions: [condition("Forecast"), condition("Ready"), condition("Stalled")] };
+      const same = { conditions: [condition("Stalled"), condition("Ready")] };
+      expect(difference(old, same)).toBeUndefined();
+      const changed = { conditions: [condition("Suspended"), condition("Ready", "False")] };
+      expect(difference(old, changed)).toEqual({
+        conditions: [condition("Forecast"), condition("Ready", "False"), condition("Suspended")],
+      });
+    });
   });
 });
