@@ -1,5 +1,5 @@
 /** LockedCronJobs that tick while a test breaks things, and the account of their ticks at its end. */
-import type { Witness } from "../chaos/ticks.ts";
+import type { CreatedJob, Witness } from "../chaos/ticks.ts";
 import { account, PATIENCE_MS, workload, type Site } from "./site.ts";
 
 /**
@@ -33,13 +33,9 @@ export async function startTicking(site: Site): Promise<Ticking> {
   async function faultsOf(name: string, expression: string): Promise<string[]> {
     const last = witness.jobs(name).at(-1);
     if (last === undefined) return [`${name} has never run`];
-    // Where runs may overlap, a later tick can have its Job while the claim of an earlier one is still taken over.
     await witness.until(
-      `no claim of ${name} before ${last.name} is open`,
-      () =>
-        witness
-          .ledger(name)
-          ?.runs.every(({ tick, jobUID }) => tick > last.tick || jobUID !== undefined),
+      `all is told of ${name} up to ${last.name}, and no claim before it is open`,
+      () => isTold(name, last),
       PATIENCE_MS,
     );
     const all = account(witness, name, expression, last.tick);
@@ -52,6 +48,23 @@ export async function startTicking(site: Site): Promise<Ticking> {
       }),
       ...all.strays.map((job) => `${job} is of no tick`),
     ];
+  }
+
+  /**
+   * Jobs and ledgers are watched by streams of their own, either of which may be behind: a Job can be seen before the claim
+   * that says why the ticks before it did not run, and a run on the ledger before its Job. And where runs may overlap, a
+   * later tick can have its Job while the claim of an earlier one is still taken over.
+   */
+  function isTold(name: string, last: CreatedJob): boolean {
+    const history = witness.history(name).map(({ ledger }) => ledger);
+    const jobs = new Set(witness.jobs(name).map(({ uid }) => uid));
+    const runs = history.flatMap((ledger) => ledger.runs);
+    return (
+      history.some(({ token }) => token >= last.token) &&
+      runs.every(({ jobUID }) => jobUID === undefined || jobs.has(jobUID)) &&
+      history.at(-1)?.runs.every(({ tick, jobUID }) => tick > last.tick || jobUID !== undefined) ===
+        true
+    );
   }
 
   /** The versions of the ledger in which a tick was passed: what was decided there. */
