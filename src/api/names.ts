@@ -20,6 +20,8 @@ export const RUN_ID_ANNOTATION = `${GROUP}/run-id`;
 export const TOKEN_ANNOTATION = `${GROUP}/token`;
 export const ATTEMPT_ANNOTATION = `${GROUP}/attempt`;
 export const TICK_ANNOTATION = `${GROUP}/tick`;
+/** On Jobs and their pods: the names of the schedules that the tick belongs to, separated by commas. */
+export const SCHEDULE_NAMES_ANNOTATION = `${GROUP}/schedule-names`;
 export const LOCK_KEY_ANNOTATION = `${GROUP}/lock-key`;
 export const LOCK_VALUE_ANNOTATION = `${GROUP}/lock-value`;
 /** On Jobs: spec.lock as the run has it, so that a lost ledger knows it again. */
@@ -46,6 +48,7 @@ export const TOKEN_ENV = "LOCKEDCRON_TOKEN";
 export const RUN_ID_ENV = "LOCKEDCRON_RUN_ID";
 export const SCHEDULED_TIME_ENV = "LOCKEDCRON_SCHEDULED_TIME";
 export const LOCK_KEY_ENV = "LOCKEDCRON_LOCK_KEY";
+export const SCHEDULE_NAMES_ENV = "LOCKEDCRON_SCHEDULE_NAMES";
 
 /** Field selector of pods that are not terminal: what may still run. */
 export const LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed";

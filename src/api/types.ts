@@ -75,7 +75,7 @@ export type DstPolicy = "Kubernetes" | "WallClock" | "RunOnce";
 /** When to run. Exactly one of `schedule` and `schedules` is there. */
 export interface ScheduleSpec {
   schedule?: string;
-  schedules?: readonly { schedule: string; timeZone?: string }[];
+  schedules?: readonly { schedule: string; timeZone?: string; name?: string }[];
   /** Also the default of those in `schedules`. */
   timeZone?: string;
   dstPolicy?: DstPolicy;
@@ -166,7 +166,7 @@ export interface LockedCronJobStatus {
   nextScheduleTime?: string;
   nextScheduleTimes?: string[];
   /** The schedules with numbers for each `H`. */
-  resolvedSchedules?: { schedule: string; timeZone: string }[];
+  resolvedSchedules?: { schedule: string; timeZone: string; name?: string }[];
   /** The newest fencing token given to a run. */
   token?: number;
   lock?: LockStatus;

@@ -60,7 +60,9 @@ export const status: Command = {
 
 export function describe(object: LockedCronJob, runs: readonly Job[], now: number): string {
   const { metadata, spec, status: s = {} } = object;
-  const resolved = (s.resolvedSchedules ?? []).map((one) => `${one.schedule} (${one.timeZone})`);
+  const resolved = (s.resolvedSchedules ?? []).map(
+    (one) => `${one.name === undefined ? "" : `${one.name}: `}${one.schedule} (${one.timeZone})`,
+  );
   const behind = (s.observedGeneration ?? 0) < (metadata.generation ?? 0);
   const facts = table([
     ["Name:", `${metadata.namespace}/${metadata.name}`],
@@ -71,6 +73,7 @@ export function describe(object: LockedCronJob, runs: readonly Job[], now: numbe
     ["Last tick:", timeAndAge(s.lastScheduleTime, now)],
     ["Last success:", timeAndAge(s.lastSuccessfulTime, now)],
     ["Last failure:", timeAndAge(s.lastFailureTime, now)],
+    ["Failures in a row:", String(s.consecutiveFailures ?? 0)],
     [
       "Lock:",
       s.lock?.holder === undefined ? "free" : `held by ${s.lock.holder} (${s.lock.key ?? ""})`,

@@ -7,7 +7,7 @@ import { keyOf } from "../api/names.ts";
 import type { LockedCronJob } from "../api/types.ts";
 import { backoffMs, pauseWhenLateMs } from "../domain/backoff.ts";
 import { claim } from "../domain/claim.ts";
-import { buildJob, type JobView } from "../domain/job.ts";
+import { buildJob, occasionOf, type JobView } from "../domain/job.ts";
 import {
   addAttempt,
   findRun,
@@ -137,7 +137,7 @@ export async function send(
 ): Promise<StepResult> {
   const key = keyOf(owner.metadata.namespace, owner.metadata.name);
   // ORDER: before the attempt counts as sent. What cannot be built never leaves.
-  const body = buildJob(owner, run, n, schedule.timestamp(run.tick));
+  const body = buildJob(owner, run, n, occasionOf(run, schedule));
   // ORDER: right before the POST. This process may have stood still since the claim, and been fenced meanwhile: then the
   // others do not wait for this POST, and the Job that it would have to meet may be gone.
   if (!(await c.members.confirm())) return notAMember(c);

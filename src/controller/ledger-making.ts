@@ -1,6 +1,6 @@
 /** How a ledger is made: for a new LockedCronJob, in the place of a namesake's, and when it was lost. */
 import { EventReason, Reason } from "../api/reasons.ts";
-import type { LockedCronJob } from "../api/types.ts";
+import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import { ledgerTroubleOf, scheduleText } from "../domain/decide/index.ts";
 import type { JobView } from "../domain/job.ts";
 import { hasUnsettled, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
@@ -95,6 +95,7 @@ function madeFrom(o: {
       owner: owner.metadata.uid,
       schedule: scheduleText(owner),
       anchor: Date.parse(owner.metadata.creationTimestamp),
+      ...outcomesTold(owner.status),
     });
   return {
     ...base,
@@ -108,6 +109,20 @@ function madeFrom(o: {
       ...jobs.map((j) => j.token ?? 0),
     ),
     runs,
+  };
+}
+
+/** How runs ended: nothing depends on it, and nobody else knows. */
+function outcomesTold({
+  lastSuccessfulTime,
+  lastFailureTime,
+  consecutiveFailures,
+}: LockedCronJobStatus = {}): Pick<Ledger, "lastSuccess" | "lastFailure" | "consecutiveFailures"> {
+  const [lastSuccess, lastFailure] = [parseTime(lastSuccessfulTime), parseTime(lastFailureTime)];
+  return {
+    ...(lastSuccess === 0 ? {} : { lastSuccess }),
+    ...(lastFailure === 0 ? {} : { lastFailure }),
+    ...(consecutiveFailures === undefined ? {} : { consecutiveFailures }),
   };
 }
 

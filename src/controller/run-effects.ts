@@ -30,7 +30,7 @@ export async function recordJob(
   key: string,
   record: LedgerRecord,
   ledger: Ledger,
-  { run, jobUID, n }: Of<"recordStarted">,
+  { run, jobUID, n, names }: Of<"recordStarted">,
 ): Promise<StepResult> {
   const over = run.attempts
     .filter((a) => !a.settled && ["past", "unsent"].includes(c.attempts.fateOf(run, a)))
@@ -42,7 +42,7 @@ export async function recordJob(
       run.tick,
       "Launched",
       n > 1 ? Reason.TakeOver : run.why,
-      `Job ${run.jobName} created${n > 1 ? ` by attempt ${n}` : ""}`,
+      `Job ${run.jobName} created${n > 1 ? ` by attempt ${n}` : ""}${names.length > 0 ? ` (schedule ${names.join(", ")})` : ""}`,
     ),
     replica: by,
   };

@@ -101,5 +101,5 @@ function probeOf(owner: LockedCronJob, now: number): Job {
     attempts: [],
     why: "",
   };
-  return buildJob(owner, run, 0, new Date(now).toISOString()) as Job;
+  return buildJob(owner, run, 0, { timestamp: new Date(now).toISOString(), names: [] }) as Job;
 }

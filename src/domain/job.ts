@@ -14,6 +14,8 @@ import {
   RUN_ID_ENV,
   SCHEDULED_TIMESTAMP_ANNOTATION,
   SCHEDULED_TIME_ENV,
+  SCHEDULE_NAMES_ANNOTATION,
+  SCHEDULE_NAMES_ENV,
   TICK_ANNOTATION,
   TOKEN_ANNOTATION,
   TOKEN_ENV,
@@ -23,6 +25,7 @@ import { parseTerms } from "./ledger-json.ts";
 import type { Run } from "./ledger.ts";
 import type { LockTerms } from "./lock-terms.ts";
 import type { Manual } from "./manual.ts";
+import type { Schedule } from "./schedule/index.ts";
 
 /** What the operator needs to know of a Job; small, so that a cache can hold many. */
 export interface JobView {
@@ -89,17 +92,33 @@ export function viewOf(job: Job): JobView {
   };
 }
 
+/** The tick of a run in the terms of its schedule. */
+export interface Occasion {
+  /** RFC 3339, in the schedule's zone. */
+  timestamp: string;
+  /** What the spec calls the schedules that it belongs to. */
+  names: readonly string[];
+}
+
+export function occasionOf(
+  { tick, manual }: Run,
+  schedule: Pick<Schedule, "timestamp" | "namesAt">,
+): Occasion {
+  // A trigger's tick is when it was claimed: what it meets there by chance is not why it runs.
+  const names = manual?.kind === "trigger" ? [] : schedule.namesAt(tick);
+  return { timestamp: schedule.timestamp(tick), names };
+}
+
 /**
  * The Job of one attempt: native CronJob's Job plus the launch finalizer, the label and annotations that tie it to its
  * run, and the run's env in every container and annotations on the pods (a name that the user has set is left alone).
  *
- * @param timestamp the tick as RFC 3339 in the schedule's zone
  */
 export function buildJob(
   owner: LockedCronJob,
   run: Run,
   attempt: number,
-  timestamp: string,
+  { timestamp, names }: Occasion,
 ): Omit<Job, "metadata"> & { metadata: object } {
   const { name, namespace, uid } = owner.metadata;
   const { metadata, spec } = owner.spec.jobTemplate;
@@ -120,6 +139,7 @@ export function buildJob(
         [TOKEN_ANNOTATION]: String(run.token),
         [ATTEMPT_ANNOTATION]: String(attempt),
         [LOCK_KEY_ANNOTATION]: run.lockKey,
+        ...namesAnnotation(names),
         [LOCK_VALUE_ANNOTATION]: run.lockValue,
         ...(run.lock === undefined ? {} : { [LOCK_TERMS_ANNOTATION]: JSON.stringify(run.lock) }),
       },
@@ -135,7 +155,7 @@ export function buildJob(
       ],
       finalizers: [LAUNCH_FINALIZER],
     },
-    spec: { ...spec, ...deadlineOf(spec, run), template: withRun(spec.template, name, run) },
+    spec: { ...spec, ...deadlineOf(spec, run), template: withRun(spec.template, name, run, names) },
   };
 }
 
@@ -165,23 +185,29 @@ function deadlineOf(spec: Record<string, unknown>, { lock }: Run): object {
   return { activeDeadlineSeconds: seconds };
 }
 
-function runEnv(run: Run): EnvVar[] {
+function runEnv(run: Run, names: readonly string[]): EnvVar[] {
   return [
     { name: RUN_ID_ENV, value: run.runId },
     { name: TOKEN_ENV, value: String(run.token) },
     { name: SCHEDULED_TIME_ENV, value: new Date(run.tick).toISOString() },
     { name: LOCK_KEY_ENV, value: run.lockKey },
+    ...(names.length === 0 ? [] : [{ name: SCHEDULE_NAMES_ENV, value: names.join() }]),
   ];
 }
 
 /** The same on the pods, for those who read them by the downward API or from outside. */
-function podAnnotations(run: Run): Record<string, string> {
+function podAnnotations(run: Run, names: readonly string[]): Record<string, string> {
   return {
     [RUN_ID_ANNOTATION]: run.runId,
     [TOKEN_ANNOTATION]: String(run.token),
     [TICK_ANNOTATION]: new Date(run.tick).toISOString(),
     [LOCK_KEY_ANNOTATION]: run.lockKey,
+    ...namesAnnotation(names),
   };
+}
+
+function namesAnnotation(names: readonly string[]): Record<string, string> {
+  return names.length === 0 ? {} : { [SCHEDULE_NAMES_ANNOTATION]: names.join() };
 }
 
 function manualAnnotations({ id, kind }: Manual): Record<string, string> {
@@ -194,16 +220,21 @@ function manualOf(text = ""): { manual?: Manual } {
   return kind === "trigger" || kind === "backfill" ? { manual: { id, kind } } : {};
 }
 
-function withRun(template: PodTemplate, name: string, run: Run): PodTemplate {
+function withRun(
+  template: PodTemplate,
+  name: string,
+  run: Run,
+  names: readonly string[],
+): PodTemplate {
   const { spec, metadata } = template;
-  const env = runEnv(run);
+  const env = runEnv(run, names);
   const give = (c: Container): Container => ({ ...c, env: withDefaults(c.env ?? [], env) });
   return {
     ...template,
     metadata: {
       ...metadata,
       labels: { ...metadata?.labels, [NAME_LABEL]: name },
-      annotations: { ...podAnnotations(run), ...metadata?.annotations },
+      annotations: { ...podAnnotations(run, names), ...metadata?.annotations },
     },
     spec: {
       ...spec,

@@ -62,6 +62,9 @@ function history(ledger: Ledger): LockedCronJobStatus {
       ? {}
       : { lastSuccessfulTime: rfc3339(ledger.lastSuccess) }),
     ...(ledger.lastFailure === undefined ? {} : { lastFailureTime: rfc3339(ledger.lastFailure) }),
+    ...(ledger.consecutiveFailures === undefined
+      ? {}
+      : { consecutiveFailures: ledger.consecutiveFailures }),
     decisions: ledger.decisions.map((d) => ({
       time: new Date(d.at).toISOString(),
       tick: rfc3339(d.tick),

@@ -168,7 +168,10 @@ describe.concurrent("a LockedCronJob", () => {
     );
     await lab.seen.until("an event", () => eventsOf(name, EventReason.SuccessfulDelete)[0]);
     expect(await lab.violationsAtEnd(name)).toEqual([]);
-    const { lastSuccessfulTime, lastFailureTime } = lab.seen.owner(name)?.status ?? {};
+    const failed = outcome === "Failed" ? lab.seen.jobs(name).length : 0;
+    const statusOf = () => lab.seen.owner(name)?.status ?? {};
+    await lab.seen.until("all are counted", () => statusOf().consecutiveFailures === failed);
+    const { lastSuccessfulTime, lastFailureTime } = statusOf();
     expect(outcome === "Failed" ? lastFailureTime : lastSuccessfulTime).toBeDefined();
     expect(outcome === "Failed" ? lastSuccessfulTime : lastFailureTime).toBeUndefined();
   });

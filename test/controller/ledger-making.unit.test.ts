@@ -67,6 +67,21 @@ describe("a ledger that is made", () => {
     expect(written[0]).toMatchObject({ lastTick: NOON, lastLaunched: NOON, token: 8 });
   });
 
+  it("goes on counting failures from what the status tells", async () => {
+    const status = {
+      lastSuccessfulTime: at(NOON - HOUR),
+      lastFailureTime: at(NOON),
+      consecutiveFailures: 3,
+    };
+    const { context, written } = making({ owner: { ...aLockedCronJob(), status } });
+    await initLedger(context, KEY);
+    expect(written[0]).toMatchObject({
+      lastSuccess: NOON - HOUR,
+      lastFailure: NOON,
+      consecutiveFailures: 3,
+    });
+  });
+
   it("knows of the Jobs that are there: newer ones than the status tells, and what runs", async () => {
     const owner = { ...aLockedCronJob(), status: { lastScheduleTime: at(NOON - HOUR), token: 1 } };
     const jobs = [aJobView({ token: 2 }), aJobView({ ownerUid: "owner-0", tick: NOON + HOUR })];

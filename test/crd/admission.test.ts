@@ -83,6 +83,26 @@ describe("an invalid manifest is refused, naming the field and what is wrong", (
       'spec.schedules[2].timeZone: Invalid value: "local": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
     ],
     [
+      "two schedules of one name",
+      (m) => {
+        delete m.spec.schedule;
+        m.spec.schedules = [
+          { schedule: "@daily", name: "night" },
+          { schedule: "@hourly" },
+          { schedule: "@weekly", name: "night" },
+        ];
+      },
+      "spec.schedules: Invalid value: names must be unique",
+    ],
+    [
+      "a schedule whose name has spaces",
+      (m) => {
+        delete m.spec.schedule;
+        m.spec.schedules = [{ schedule: "@daily", name: "at night" }];
+      },
+      `spec.schedules[0].name: Invalid value: "at night": spec.schedules[0].name in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`,
+    ],
+    [
       "a window that ends before it begins",
       (m) => {
         m.spec.notBefore = "2027-01-02T00:00:00Z";
@@ -298,7 +318,7 @@ describe("an invalid manifest is refused, naming the field and what is wrong", (
   test.each<[path: string, change: (m: Manifest) => void]>([
     ["spec.scheduel", (m) => (m.spec.scheduel = "* * * * *")],
     ["spec.lock.leaseMinutes", (m) => (m.spec.lock = { leaseMinutes: 1 })],
-    ["spec.schedules[0].name", (m) => (m.spec.schedules = [{ schedule: "@daily", name: "x" }])],
+    ["spec.schedules[0].nam", (m) => (m.spec.schedules = [{ schedule: "@daily", nam: "x" }])],
     [`${POD}.containers[0].imagePulPolicy`, (m) => (containerOf(m).imagePulPolicy = "Never")],
     [`${POD}.ephemeralContainers`, (m) => (podOf(m).ephemeralContainers = [])],
     [
@@ -327,6 +347,7 @@ test.each<[what: string, change: (m: Manifest) => void]>([
       m.spec.schedules = Array.from({ length: 16 }, (_, i) => ({
         schedule: `${"0,".repeat(100)}${i} 9 * * *`,
         timeZone: "Asia/Tokyo",
+        name: `${"n".repeat(60)}${i}`,
       }));
     },
   ],

@@ -1,7 +1,13 @@
 /** Commands of the CLI that talk to a cluster, and the schedules of the spec, with an operator at work. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Job, LockedCronJob } from "../../src/api/types.ts";
-import { MANUAL_ANNOTATION, NAME_LABEL, TICK_ANNOTATION } from "../../src/api/names.ts";
+import type { Job, LockedCronJob, PodTemplate } from "../../src/api/types.ts";
+import {
+  MANUAL_ANNOTATION,
+  NAME_LABEL,
+  SCHEDULE_NAMES_ANNOTATION,
+  SCHEDULE_NAMES_ENV,
+  TICK_ANNOTATION,
+} from "../../src/api/names.ts";
 import { resourceType, type KubeClient } from "../../src/kube/index.ts";
 import { call } from "../cli/call.ts";
 import { startCluster, type ControlPlaneCluster } from "../cluster/cluster.ts";
@@ -101,15 +107,44 @@ describe("a schedule", () => {
       spec.timeZone = "Europe/Berlin";
       spec.schedules = [
         { schedule: "H 3 * * *" },
-        { schedule: "0 9 * * *", timeZone: "Asia/Tokyo" },
+        { schedule: "0 9 * * *", timeZone: "Asia/Tokyo", name: "tokyo" },
       ];
     });
     const status = await statusOf("several", (s) => s.resolvedSchedules !== undefined);
     expect(status.resolvedSchedules).toEqual([
       { schedule: expect.stringMatching(/^[1-5]?\d 3 \* \* \*$/), timeZone: "Europe/Berlin" },
-      { schedule: "0 9 * * *", timeZone: "Asia/Tokyo" },
+      { schedule: "0 9 * * *", timeZone: "Asia/Tokyo", name: "tokyo" },
     ]);
     expect(status.nextScheduleTimes).toHaveLength(5);
+    expect((await command("status", "several", "-n", "team")).out).toContain("tokyo: 0 9 * * *");
+  });
+
+  test("of several, by their names: the Job, its pods and the decision say whose tick it is", async () => {
+    await create("named", (spec) => {
+      delete spec.schedule;
+      spec.concurrencyPolicy = "Allow";
+      spec.schedules = [
+        { schedule: "*/2 * * * * *", name: "even" },
+        { schedule: "* * * * * *", name: "each" },
+      ];
+    });
+    const status = await statusOf("named", (s) => (s.decisions?.length ?? 0) >= 2);
+    for (const { message, tick } of status.decisions ?? []) {
+      const names = Date.parse(tick) % 2_000 === 0 ? "even, each" : "each";
+      expect(message).toMatch(new RegExp(`^Job named-\\d+ created \\(schedule ${names}\\)$`));
+    }
+    for (const { metadata, spec } of await jobsOf("named")) {
+      const names = Date.parse(metadata.annotations?.[TICK_ANNOTATION] ?? "") % 2_000;
+      const { template } = spec as { template: PodTemplate };
+      const said = names === 0 ? "even,each" : "each";
+      expect(metadata.annotations?.[SCHEDULE_NAMES_ANNOTATION]).toBe(said);
+      expect(template.metadata?.annotations?.[SCHEDULE_NAMES_ANNOTATION]).toBe(said);
+      expect(template.spec.containers[0]?.env).toContainEqual({
+        name: SCHEDULE_NAMES_ENV,
+        value: said,
+      });
+    }
+    await command("suspend", "named", "-n", "team");
   });
 
   test("that clocks play tricks on says so, and dstPolicy mends it", async () => {

@@ -139,11 +139,12 @@ describe("an object with a status", () => {
     backfill: { id: "b1", cursor: "2026-01-01T12:00:00Z" },
     lastSuccessfulTime: "2026-11-29T00:00:05.123Z",
     lastFailureTime: "2026-11-28T00:00:05.123Z",
+    consecutiveFailures: 2,
     nextScheduleTime: "2099-01-01T00:00:00Z",
     nextScheduleTimes: ["2099-01-01T00:00:00Z", "2099-01-02T00:00:00Z"],
     token: Number.MAX_SAFE_INTEGER,
     tzdata: "2026f",
-    resolvedSchedules: [{ schedule: "7 3 * * *", timeZone: "Europe/Berlin" }],
+    resolvedSchedules: [{ schedule: "7 3 * * *", timeZone: "Europe/Berlin", name: "night" }],
     lock: { key: "lockedcron:c:team/report", holder: "run-1" },
     decisions: [
       {
@@ -155,7 +156,7 @@ describe("an object with a status", () => {
         replica: "replica-1",
       },
     ],
-  } satisfies Required<Omit<LockedCronJobStatus, "consecutiveFailures">>;
+  } satisfies Required<LockedCronJobStatus>;
 
   const patchStatus = (body: object) =>
     admin.patch(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LAUNCH_FINALIZER } from "../../src/api/names.ts";
 import type { Job, PodTemplate } from "../../src/api/types.ts";
-import { buildJob, viewOf } from "../../src/domain/job.ts";
+import { buildJob, occasionOf, viewOf } from "../../src/domain/job.ts";
 import { aJob, aJobView, aLockedCronJob, aRun, at, NOON } from "../builders/objects.ts";
 
 const TIMESTAMP = "2026-01-01T13:00:00+01:00";
@@ -14,9 +14,12 @@ const OURS = [
 
 type Template = ReturnType<typeof aLockedCronJob>["spec"]["jobTemplate"];
 
-function built(jobTemplate?: Template): Job & { spec: { template: PodTemplate } } {
+function built(
+  jobTemplate?: Template,
+  names: string[] = [],
+): Job & { spec: { template: PodTemplate } } {
   const owner = aLockedCronJob(jobTemplate === undefined ? {} : { jobTemplate });
-  return buildJob(owner, aRun({ token: 7 }), 3, TIMESTAMP) as never;
+  return buildJob(owner, aRun({ token: 7 }), 3, { timestamp: TIMESTAMP, names }) as never;
 }
 
 describe("the Job of an attempt", () => {
@@ -103,6 +106,26 @@ describe("its containers", () => {
       { name: "LOCKEDCRON_SCHEDULED_TIME", value: "2026-01-01T12:00:00.000Z" },
       { name: "LOCKEDCRON_LOCK_KEY", value: aRun().lockKey },
     ]);
+  });
+
+  it("get the names of the schedules that the tick belongs to, and so do Job and pods", () => {
+    const { metadata, spec } = built(undefined, ["night", "week"]);
+    expect(spec.template.spec.containers[0]?.env).toContainEqual({
+      name: "LOCKEDCRON_SCHEDULE_NAMES",
+      value: "night,week",
+    });
+    for (const { annotations } of [metadata, spec.template.metadata ?? {}]) {
+      expect(annotations?.["lockedcron.io/schedule-names"]).toBe("night,week");
+    }
+    expect(JSON.stringify(built())).not.toMatch(/schedule-names|SCHEDULE_NAMES/);
+  });
+
+  it("that were triggered bear no schedule's name, whatever tick they meet", () => {
+    const schedule = { timestamp: () => TIMESTAMP, namesAt: () => ["night"] };
+    const by = (kind: "trigger" | "backfill") =>
+      occasionOf(aRun({ manual: { id: "1", kind } }), schedule).names;
+    expect([by("trigger"), by("backfill")]).toEqual([[], ["night"]]);
+    expect(occasionOf(aRun(), schedule)).toEqual({ timestamp: TIMESTAMP, names: ["night"] });
   });
 
   it("may use them in their own: ours come first", () => {

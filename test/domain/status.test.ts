@@ -118,12 +118,14 @@ describe("the times", () => {
       lastLaunched: NOON,
       lastSuccess: NOON + 1_999,
       lastFailure: NOON - HOUR,
+      consecutiveFailures: 0,
       token: 4,
     });
     expect(statusOf({ ledger })).toMatchObject({
       lastScheduleTime: "2026-01-01T12:00:00Z",
       lastSuccessfulTime: "2026-01-01T12:00:01Z",
       lastFailureTime: "2026-01-01T11:00:00Z",
+      consecutiveFailures: 0,
       token: 4,
     });
   });
@@ -133,6 +135,7 @@ describe("the times", () => {
     expect(fields).not.toContain("lastScheduleTime");
     expect(fields).not.toContain("lastSuccessfulTime");
     expect(fields).not.toContain("lastFailureTime");
+    expect(fields).not.toContain("consecutiveFailures");
   });
 
   it.each<[situation: string, o: Parameters<typeof statusOf>[0], want: string[] | undefined]>([

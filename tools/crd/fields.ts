@@ -90,6 +90,7 @@ export function statusFields(document: OpenApiDocument): Fields {
     lastScheduleTime: time("The latest tick that was launched."),
     lastSuccessfulTime: time("When a run last finished successfully."),
     lastFailureTime: time("When a run last failed."),
+    consecutiveFailures: count("How many runs have failed since one last succeeded.", "int32"),
     nextScheduleTime: time("When the next tick is due, with jitter."),
     nextScheduleTimes: {
       description: "When the next ticks are due, with jitter; soonest first.",
@@ -105,6 +106,7 @@ export function statusFields(document: OpenApiDocument): Fields {
       items: object("One schedule.", {
         schedule: { ...text("In cron format, without H."), mandatory: true },
         timeZone: { ...text("Its zone."), mandatory: true },
+        name: text("Its name."),
       }),
       "x-kubernetes-list-type": "atomic",
     },

@@ -55,8 +55,21 @@ export function scheduleFields(): Fields {
           "x-kubernetes-validations": scheduleItemRules(),
         },
         timeZone: timeZone("The zone of this one. That of the spec if absent."),
+        name: {
+          description:
+            "Said in decisions, in the annotation lockedcron.io/schedule-names and the variable LOCKEDCRON_SCHEDULE_NAMES.",
+          type: "string",
+          maxLength: 63,
+          pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        },
       }),
       "x-kubernetes-list-type": "atomic",
+      "x-kubernetes-validations": [
+        {
+          rule: "self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))",
+          message: "names must be unique",
+        },
+      ],
     },
     timeZone: timeZone(
       "Name of the time zone (IANA, such as Europe/Berlin) that the schedule is read in. UTC if absent.",

@@ -38,6 +38,14 @@ export const RULES: readonly Rule[] = [
     message: "Forbidden: cannot be set together with schedule: put all of them here",
   },
   {
+    path: ["spec", "schedules"],
+    broken: ({ schedules = [] }) => {
+      const names = schedules.flatMap(({ name }) => name ?? []);
+      return new Set(names).size < names.length;
+    },
+    message: "Invalid value: names must be unique",
+  },
+  {
     path: ["spec", "notAfter"],
     broken: ({ notBefore, notAfter }) =>
       notBefore !== undefined &&

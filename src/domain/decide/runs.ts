@@ -1,5 +1,5 @@
 import { Reason } from "../../api/reasons.ts";
-import type { JobView } from "../job.ts";
+import { occasionOf, type JobView } from "../job.ts";
 import { decideWaiting } from "./waiting.ts";
 import type { Attempt, Run } from "../ledger.ts";
 import { isClockWrong } from "./clock.ts";
@@ -38,6 +38,7 @@ function decideObserved(s: Snapshot, run: Run, job: JobView, wait: Wait): Decisi
     run,
     jobUID: job.uid,
     n: job.attempt ?? 0,
+    names: s.schedule?.ok === true ? occasionOf(run, s.schedule.schedule).names : [],
     reason: Reason.JobObserved,
     message: `Job ${job.name} exists: the tick has started`,
   };

@@ -69,7 +69,7 @@ export type Action =
   | { do: "takeOver"; run: Run }
   /** Take all mutexes of a waiting run, then grant and send its first attempt; or say what it waits for, or give up. */
   | { do: "lockMutexes"; run: Run }
-  | { do: "recordStarted"; run: Run; jobUID: string; n: number }
+  | { do: "recordStarted"; run: Run; jobUID: string; n: number; names: readonly string[] }
   | { do: "settle"; run: Run; ns: number[] }
   | { do: "dropFinalizer"; job: JobView; stray: boolean }
   /** The run is to end before its time: it is marked, then its Job is deleted. */

@@ -27,9 +27,12 @@ export interface ReadOptions {
   dstPolicy?: DstPolicy | undefined;
   /** What `H` is the hash of. Left out, `H` is refused. */
   seed?: string | undefined;
+  name?: string | undefined;
 }
 
 export interface Member {
+  /** What the spec calls it. */
+  readonly name?: string | undefined;
   /** As given. */
   readonly expression: string;
   /** With numbers for each `H`. */
@@ -49,7 +52,7 @@ export type MemberResult =
   { ok: true; member: Member } | { ok: false; reason: ScheduleErrorReason; message: string };
 
 export function readMember(expression: string, options: ReadOptions): MemberResult {
-  const { timeZone = "UTC", seconds = false, dstPolicy = "Kubernetes", seed } = options;
+  const { timeZone = "UTC", seconds = false, dstPolicy = "Kubernetes", seed, name } = options;
   // The zone first, as the native controller checks it.
   const loaded = loadZone(timeZone);
   if (!loaded.ok) return { ok: false, reason: "UnknownTimeZone", message: loaded.message };
@@ -58,7 +61,7 @@ export function readMember(expression: string, options: ReadOptions): MemberResu
   const parsed = parseExpression(resolved.expression, seconds);
   if (!parsed.ok) return unparseable(parsed.message);
   const { zone } = loaded;
-  const common = { expression, resolved: resolved.expression, timeZone, zone, dstPolicy };
+  const common = { name, expression, resolved: resolved.expression, timeZone, zone, dstPolicy };
   if (parsed.expression.kind === "every") {
     const { intervalSeconds } = parsed.expression;
     const ticks = everyTicks(intervalSeconds);

@@ -13,6 +13,7 @@ export type ParseScheduleResult =
 export interface ResolvedSchedule {
   schedule: string;
   timeZone: string;
+  name?: string;
 }
 
 /** What holds for all expressions of a schedule together. */
@@ -71,6 +72,8 @@ export interface Schedule {
    * `batch.kubernetes.io/cronjob-scheduled-timestamp`.
    */
   timestamp(tickMs: number): string;
+  /** What the spec calls those of its schedules that a tick belongs to, in their order. */
+  namesAt(tickMs: number): readonly string[];
 }
 
 /** 2200-01-01: ranges end here, so that a nonsensical `to` does not cost the zone tables of 7,800 years. */
@@ -107,8 +110,16 @@ export function scheduleOf(members: readonly Member[], limits: ScheduleLimits): 
     return tickMs + 1000 * delayWithin(jitterSeconds, (next - tickMs) / 1000, seed, tickMs / 1000);
   }
 
+  const named = members.some(({ name }) => name !== undefined);
+  const membersAt = (second: number): readonly Member[] =>
+    members.filter(({ ticks }) => ticks.firstFrom(second) === second);
+
   return {
-    resolved: members.map(({ resolved, timeZone }) => ({ schedule: resolved, timeZone })),
+    resolved: members.map(({ resolved, timeZone, name }) => ({
+      schedule: resolved,
+      timeZone,
+      ...(name === undefined ? {} : { name }),
+    })),
     intervalSeconds,
     subMinute: members.some((member) => member.subMinute),
     ...onMs,
@@ -123,8 +134,13 @@ export function scheduleOf(members: readonly Member[], limits: ScheduleLimits): 
     timestamp(tickMs) {
       const second = Math.floor(tickMs / 1000);
       if (!inRange(second)) return formatInstant(tickMs);
-      const own = members.find(({ ticks }) => ticks.firstFrom(second) === second) ?? only;
+      const own = membersAt(second)[0] ?? only;
       return formatInstant(tickMs, own?.zone.spanAt(second).offset);
+    },
+    namesAt(tickMs) {
+      const second = Math.floor(tickMs / 1000);
+      if (!named || !inRange(second)) return [];
+      return membersAt(second).flatMap(({ name }) => name ?? []);
     },
   };
 }

@@ -34,6 +34,7 @@ export function parseSpec(spec: ScheduleSpec, identity: string): ParseScheduleRe
       seconds: "auto",
       dstPolicy: spec.dstPolicy,
       seed,
+      name: "name" in entry ? entry.name : undefined,
     });
     const where = spec.schedules === undefined ? "" : `schedules[${i}]: `;
     if (!read.ok) return { ...read, message: `${where}${read.message}` };
@@ -73,7 +74,10 @@ export function specText(spec: ScheduleSpec): string {
     (field) => field === "schedule" || field === "timeZone" || spec[field] === undefined,
   );
   if (plain) return JSON.stringify([spec.schedule, spec.timeZone ?? null]);
-  return JSON.stringify(Object.fromEntries(FIELDS.map((field) => [field, spec[field]])));
+  // A name decides no tick: giving one must not make ticks count anew.
+  const schedules = spec.schedules?.map(({ name: _, ...rest }) => rest);
+  const unnamed = { ...spec, schedules };
+  return JSON.stringify(Object.fromEntries(FIELDS.map((field) => [field, unnamed[field]])));
 }
 
 /** The spec that a text of `specText` was made from; undefined when it is no such text. */

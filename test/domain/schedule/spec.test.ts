@@ -121,6 +121,20 @@ describe("several schedules", () => {
     ],
   };
 
+  it("are told apart by their names: those that a tick belongs to, in their order", () => {
+    const named = must({
+      schedules: [
+        { schedule: "0 */6 * * *", name: "six" },
+        { schedule: "0 0 * * *" },
+        { schedule: "0 12 * * *", name: "noon" },
+      ],
+    });
+    const at = (hour: number) => named.namesAt(NOON + (hour - 12) * HOUR);
+    expect([at(12), at(18), at(0), at(13)]).toEqual([["six", "noon"], ["six"], ["six"], []]);
+    expect(named.resolved.map(({ name }) => name)).toEqual(["six", undefined, "noon"]);
+    expect(must(spec).namesAt(NOON)).toEqual([]);
+  });
+
   it("give one run where they meet, and each tick its own zone", () => {
     const schedule = must(spec);
     const ticks = chain(schedule, NOON - 12 * HOUR, NOON + 12 * HOUR);
@@ -317,6 +331,20 @@ describe("the text of a spec", () => {
   it("does not change with fields that bear on no tick", () => {
     const spec: ScheduleSpec & { suspend: boolean } = { schedule: "@daily", suspend: true };
     expect(specText(spec)).toBe(specText({ schedule: "@daily" }));
+  });
+
+  it("does not change with the names of schedules, which bear on no tick either", () => {
+    const unnamed = {
+      schedules: [{ schedule: "@daily", timeZone: "UTC" }, { schedule: "@hourly" }],
+    };
+    const [daily, hourly] = unnamed.schedules as [{ schedule: string }, { schedule: string }];
+    const named = {
+      schedules: [
+        { name: "night", ...daily },
+        { ...hourly, name: "hour" },
+      ],
+    };
+    expect(specText(named)).toBe(specText(unnamed));
   });
 
   it.each(["", "garbage", "null", "3"])("%j is none", (text) => {
