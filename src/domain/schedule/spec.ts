@@ -75,7 +75,10 @@ export function specText(spec: ScheduleSpec): string {
   );
   if (plain) return JSON.stringify([spec.schedule, spec.timeZone ?? null]);
   // A name decides no tick: giving one must not make ticks count anew.
-  const schedules = spec.schedules?.map(({ name: _, ...rest }) => rest);
+  const schedules = spec.schedules?.map((one) => {
+    const { name: _, ...rest } = one;
+    return rest;
+  });
   const unnamed = { ...spec, schedules };
   return JSON.stringify(Object.fromEntries(FIELDS.map((field) => [field, unnamed[field]])));
 }
