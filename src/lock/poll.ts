@@ -8,34 +8,37 @@ type Ask = (node: LockNode, settle: (verdict: NodeVerdict) => void) => void;
 
 /**
  * Asks all nodes at once and reports as soon as `judge` knows (R2); answers after that change nothing here.
- * `askAll` false: nodes that the decision came too early for are not asked at all.
+ * `askAll` false: nodes that the decision came too early for are not asked at all; `asked` is how many were.
  */
 export function poll<D>(
   nodes: readonly LockNode[],
   ask: Ask,
   judge: (tally: Tally, nodes: number) => D | null,
   askAll: boolean,
-  decided: (decision: D, verdicts: readonly NodeVerdict[]) => void,
+  decided: (decision: D, verdicts: readonly NodeVerdict[], asked: number) => void,
 ): void {
   const verdicts = nodes.map((node) => node.pending);
-  let yes = 0;
-  let no = 0;
-  let mute = 0;
+  const tally = { yes: 0, no: 0, mute: 0 };
+  let asked = 0;
   let open = true;
-  for (const [i, node] of nodes.entries()) {
+  nodes.forEach((node, i) => {
     if (!open && !askAll) return;
+    asked += 1;
     ask(node, (verdict) => {
       if (!open) return;
       verdicts[i] = verdict;
-      if (verdict.outcome === "yes") yes += 1;
-      else if (verdict.outcome === "held" || verdict.outcome === "absent") no += 1;
-      else mute += 1;
-      const decision = judge({ yes, no, mute }, nodes.length);
+      tally[sideOf(verdict)] += 1;
+      const decision = judge(tally, nodes.length);
       if (decision === null) return;
       open = false;
-      decided(decision, verdicts);
+      decided(decision, verdicts, asked);
     });
-  }
+  });
+}
+
+function sideOf({ outcome }: NodeVerdict): keyof Tally {
+  if (outcome === "yes") return "yes";
+  return outcome === "held" || outcome === "absent" ? "no" : "mute";
 }
 
 /** The value that a majority of the configured nodes bears, if one does. */

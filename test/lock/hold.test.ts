@@ -248,6 +248,9 @@ describe("re-entrance", () => {
     expect(await inner.release()).toBe("released");
     expect(await inner.release()).toBe("released");
     expect(inner.isHeld()).toBe(false);
+    expect(() => inner.assertHeld()).toThrow(/released before/);
+    expect(() => inner.reenter()).toThrow(LockLostError);
+    await expect(inner.extend(1_000)).rejects.toThrow(LockLostError);
     expect(outer.isHeld()).toBe(true);
     await outer.release();
     expect(middle.isHeld()).toBe(true);

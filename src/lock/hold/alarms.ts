@@ -4,6 +4,8 @@ import { performance } from "node:perf_hooks";
 export interface Alarm {
   /** On `performance.now()`; may be changed before `set`, and by `ring` itself. */
   dueAt: number;
+  /** Its place among those that wait; -1: it does not. */
+  place: number;
   ring(): void;
 }
 
@@ -18,7 +20,9 @@ export interface Alarms {
 }
 
 export function createAlarms(): Alarms {
-  const waiting = new Set<Alarm>();
+  // An array in no order: a Set with such a coming and going leaves a chain of old tables behind that the collector takes
+  // for alive.
+  const waiting: Alarm[] = [];
   let timer: NodeJS.Timeout | undefined;
   let armedFor = Infinity;
 
@@ -34,26 +38,39 @@ export function createAlarms(): Alarms {
     timer = undefined;
     const now = performance.now();
     let next = Infinity;
-    for (const alarm of waiting) {
-      if (alarm.dueAt <= now && waiting.delete(alarm)) alarm.ring();
+    for (const alarm of waiting.filter(({ dueAt }) => dueAt <= now)) {
+      // One that rang before it may have called it off.
+      if (take(alarm)) alarm.ring();
     }
     for (const { dueAt } of waiting) next = Math.min(next, dueAt);
     if (next < Infinity) arm(next);
   }
 
+  function take(alarm: Alarm): boolean {
+    const { place } = alarm;
+    if (place < 0) return false;
+    const last = waiting.pop();
+    if (last !== undefined && last !== alarm) {
+      waiting[place] = last;
+      last.place = place;
+    }
+    alarm.place = -1;
+    return true;
+  }
+
   return {
     set(alarm) {
-      waiting.add(alarm);
+      if (alarm.place < 0) alarm.place = waiting.push(alarm) - 1;
       // Nobody waits for a timer that has nothing to wake.
-      if (waiting.size === 1) timer?.ref();
+      if (waiting.length === 1) timer?.ref();
       arm(alarm.dueAt);
     },
     cancel(alarm) {
-      if (waiting.delete(alarm) && waiting.size === 0) timer?.unref();
+      if (take(alarm) && waiting.length === 0) timer?.unref();
     },
     close() {
       // What is still held is told about its end all the same.
-      if (waiting.size > 0) return;
+      if (waiting.length > 0) return;
       clearTimeout(timer);
       timer = undefined;
       armedFor = Infinity;

@@ -35,7 +35,7 @@ export interface Hold {
   readonly keys: readonly string[];
   readonly value: string;
   /** Aborts with a LockLostError when the lock is lost; not when it is released. */
-  readonly signal: AbortSignal;
+  signal(): AbortSignal;
   remainingMs(): number;
   isHeld(): boolean;
   /** @throws LockLostError when it is not held */
@@ -64,7 +64,7 @@ export function createHold(options: HoldOptions): Hold {
   let lastVerdicts: readonly NodeVerdict[] = [];
   let renewAt = leaseMs / 3;
   let renewing = false;
-  const alarm = { dueAt: 0, ring: watch };
+  const alarm = { dueAt: 0, place: -1, ring: watch };
   let released: Promise<ReleaseResult["outcome"]> | undefined;
 
   const heldMs = () => elapsedSince(began, clock);
@@ -165,7 +165,7 @@ export function createHold(options: HoldOptions): Hold {
   return {
     keys,
     value,
-    get signal() {
+    signal() {
       if (aborter === undefined) {
         aborter = new AbortController();
         const lost = state !== "held" && state !== "released";

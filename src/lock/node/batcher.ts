@@ -36,7 +36,7 @@ export function createBatcher(
     waiting = [];
     const [first] = ops;
     if (first === undefined) return;
-    if (ops.length === 1) flush(first.script, ops);
+    if (ops.length === 1) flush(first.request.script, ops);
     else for (const group of groupsOf(ops)) flush(group.script, group.ops);
   }
 
@@ -64,18 +64,19 @@ function groupsOf(ops: readonly NodeOp[]): Group[] {
   const open = new Map<ScriptName, Group>();
   const scriptOfKey = new Map<string, ScriptName>();
   for (const op of ops) {
+    const { key, script } = op.request;
     // ORDER: operations on one key must reach the server as they were submitted (a delete after the set it undoes).
-    const before = scriptOfKey.get(op.key);
-    if (before !== undefined && before !== op.script) {
+    const before = scriptOfKey.get(key);
+    if (before !== undefined && before !== script) {
       open.clear();
       scriptOfKey.clear();
     }
-    scriptOfKey.set(op.key, op.script);
-    let group = open.get(op.script);
+    scriptOfKey.set(key, script);
+    let group = open.get(script);
     if (group === undefined || group.ops.length >= LARGEST_BATCH) {
-      group = { script: op.script, ops: [] };
+      group = { script, ops: [] };
       groups.push(group);
-      open.set(op.script, group);
+      open.set(script, group);
     }
     group.ops.push(op);
   }

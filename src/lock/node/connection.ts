@@ -1,11 +1,11 @@
 import { performance } from "node:perf_hooks";
-import { Command, type Redis } from "ioredis";
-import { scripts, type ScriptName } from "../scripts.ts";
+import { Command } from "ioredis";
+import type { ScriptName } from "../scripts.ts";
 import type { NodeVerdict } from "../types.ts";
 import { createBatcher } from "./batcher.ts";
 import type { ReadyClient } from "./client.ts";
 import { discard } from "./dial.ts";
-import { argvOf, type NodeOp } from "./op.ts";
+import { bulkString, callOnWire, type EvalBy, isVote, type NodeOp } from "./op.ts";
 import { endsConnection, type NodeFailure } from "./reasons.ts";
 import { createVerdicts } from "./verdicts.ts";
 
@@ -47,6 +47,24 @@ export interface ConnectionOptions {
   readonly onSilence: (silent: boolean) => void;
 }
 
+const AS_TEXT = { replyEncoding: "utf8" } as const;
+const isNoAnswer = (error: unknown) => error instanceof Error && error.name !== "ReplyError";
+type Answered = (error: unknown, reply: unknown) => void;
+
+/** A command of ioredis that is written out already: what is the same for all nodes was put together once. */
+class WrittenCommand extends Command {
+  readonly #text: string;
+
+  constructor(text: string, name: EvalBy, done: Answered) {
+    super(name, [], AS_TEXT, done);
+    this.#text = text;
+  }
+
+  override toWritable(): string {
+    return this.#text;
+  }
+}
+
 /** Without any answer for so many time-outs a connection is given up. */
 const TIMEOUTS_BEFORE_RECONNECT = 3;
 
@@ -60,28 +78,39 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     message: `fewer than ${waitReplicas} replicas had it in time`,
   };
   const ended = Promise.withResolvers<ConnectionEnd>();
-  // Redis answers in the order of the questions, so the first of the set is the oldest.
-  const inflight = new Set<Call>();
+  // Redis answers in the order of the questions: the first is the oldest. An array, because a Set with such a coming and
+  // going leaves a chain of old tables behind that the collector takes for alive.
+  const inflight: Call[] = [];
+  const marker = {
+    keyOnWire: bulkString(ready.markerKey),
+    textOnWire: bulkString(ready.marker.text),
+  };
   let timer: NodeJS.Timeout | undefined;
   let lastSent = performance.now();
   // One call timed out and nothing was heard since: asking more would only pile up work for a hung server.
   let silent = false;
   let closed: NodeFailure | undefined;
 
-  function send(call: Call, by: "evalsha" | "eval" = "evalsha"): void {
+  function send(call: Call, by: EvalBy = "evalsha"): void {
     call.sentAt = performance.now();
     lastSent = call.sentAt;
-    inflight.add(call);
-    const votes = call.script === "acquire" || call.script === "extend";
-    const done = (error: unknown, reply: unknown) => onReply(call, error, reply);
-    if (waitReplicas === 0 || !votes) {
-      client.sendCommand(commandOf(call, by, ready, done));
+    inflight.push(call);
+    if (waitReplicas === 0 || call.script === null || !isVote(call.script)) {
+      client.sendCommand(commandOf(call, by, (error, reply) => onReply(call, error, reply)));
     } else sendReplicated(call, by);
     timer ??= setTimeout(onTimer, nodeTimeoutMs);
   }
 
+  function commandOf(call: Call, by: EvalBy, done: Answered): Command {
+    if (call.script === null) {
+      const [name = "ping", ...args] = call.words ?? [];
+      return new Command(name, args, AS_TEXT, done);
+    }
+    return new WrittenCommand(callOnWire(call.script, by, call.ops, marker), by, done);
+  }
+
   /** The answer counts when WAIT, right behind it, says that enough replicas have it too. */
-  function sendReplicated(call: Call, by: "evalsha" | "eval"): void {
+  function sendReplicated(call: Call, by: EvalBy): void {
     let answer: unknown;
     let failed = false;
     const keep = (error: unknown, reply: unknown) => {
@@ -93,8 +122,8 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
       if (!failed) onReply(call, error, answer, Number(acks) >= waitReplicas);
     };
     const words = [waitReplicas, Math.ceil(nodeTimeoutMs / 2)];
-    client.sendCommand(commandOf(call, by, ready, keep));
-    client.sendCommand(new Command("wait", words, { replyEncoding: "utf8" }, judge));
+    client.sendCommand(commandOf(call, by, keep));
+    client.sendCommand(new Command("wait", words, AS_TEXT, judge));
   }
 
   function settleAll(call: Call, verdict: NodeVerdict): void {
@@ -104,9 +133,15 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
   }
 
   function onReply(call: Call, error: unknown, reply: unknown, replicated = true): void {
-    if (closed !== undefined || !inflight.delete(call)) return;
+    if (isNoAnswer(error)) {
+      // The connection is ending, and its "end" event may come a moment later than this rejection.
+      close(explain(error));
+      return;
+    }
+    if (closed !== undefined || inflight[0] !== call) return;
+    inflight.shift();
     if (error !== null && error !== undefined) {
-      onError(call, error);
+      onError(call, error as Error);
       return;
     }
     hear(false);
@@ -123,17 +158,10 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     }
   }
 
-  function onError(call: Call, error: unknown): void {
-    const { name, message } = error as Error;
+  function onError(call: Call, error: Error): void {
     const failure = explain(error);
-    if (name !== "ReplyError") {
-      // Not an answer: the connection is ending, and its "end" event may come a moment later than this rejection.
-      inflight.add(call);
-      close(failure);
-      return;
-    }
     hear(false);
-    if (message.startsWith("NOSCRIPT") && call.script !== null) {
+    if (error.message.startsWith("NOSCRIPT") && call.script !== null) {
       // SCRIPT FLUSH by somebody. Answers keep their order, so do these second sendings.
       send(call, "eval");
       return;
@@ -156,7 +184,7 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
 
   function judgeSilence(): void {
     timer = undefined;
-    const oldest = inflight.values().next().value;
+    const [oldest] = inflight;
     if (closed !== undefined || oldest === undefined) return;
     const now = performance.now();
     const giveUpAt = oldest.sentAt + nodeTimeoutMs * TIMEOUTS_BEFORE_RECONNECT;
@@ -183,7 +211,7 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
   function submit(op: NodeOp): void {
     if (closed !== undefined) op.settle(unavailable(closed));
     // A delete is sent even so: behind the set that it has to undo, on the same connection (FIFO).
-    else if (silent && op.script !== "release") op.settle(unavailable(timedOut));
+    else if (silent && op.request.script !== "release") op.settle(unavailable(timedOut));
     else batcher.add(op);
   }
 
@@ -200,7 +228,8 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
   }
 
   const heartbeat = setInterval(() => {
-    if (inflight.size === 0 && performance.now() - lastSent >= options.heartbeatMs) call(["ping"]);
+    if (inflight.length === 0 && performance.now() - lastSent >= options.heartbeatMs)
+      call(["ping"]);
   }, options.heartbeatMs);
 
   function close(failure: NodeFailure): void {
@@ -210,11 +239,10 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     clearTimeout(timer);
     discard(client);
     const orphans: NodeOp[] = [];
-    for (const call of inflight) {
+    for (const call of inflight.splice(0)) {
       if (call.script === "acquire") orphans.push(...call.ops);
       settleAll(call, unknown(failure));
     }
-    inflight.clear();
     for (const op of batcher.drain()) op.settle(unavailable(failure));
     ended.resolve({ ...failure, orphans });
   }
@@ -234,26 +262,4 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
   // It ended between its greeting and now; no event will come.
   if (client.status !== "ready") onEnd();
   return { submit, call, close, ended: ended.promise };
-}
-
-function commandOf(
-  call: Call,
-  by: "evalsha" | "eval",
-  { markerKey, marker }: ReadyClient,
-  done: (error: unknown, reply: unknown) => void,
-): Parameters<Redis["sendCommand"]>[0] {
-  const options = { replyEncoding: "utf8" } as const;
-  if (call.script === null) {
-    const [name = "ping", ...args] = call.words ?? [];
-    return new Command(name, args, options, done);
-  }
-  const { sha, source } = scripts[call.script];
-  // What counts as a vote is given only by the data, and for the list of nodes, that we know.
-  const votes = call.script === "acquire" || call.script === "extend";
-  const args: (string | number)[] = [by === "eval" ? source : sha, call.ops.length + Number(votes)];
-  if (votes) args.push(markerKey);
-  for (const op of call.ops) args.push(op.key);
-  if (votes) args.push(marker.text);
-  for (const op of call.ops) args.push(...argvOf(op));
-  return new Command(by, args, options, done);
 }

@@ -1,13 +1,13 @@
 import { performance } from "node:perf_hooks";
 import type { NodeVerdict } from "../types.ts";
-import type { NodeOp } from "./op.ts";
+import { type NodeOp, type Request, requestOf } from "./op.ts";
 
 /** Deletes that a node still owes us, and sets that may yet land on it (R4). */
 export interface Debts {
   /** A set is about to be sent again for this pair: what was owed before must not delete it. */
-  cancel(key: string, value: string): void;
-  /** Delete (key, value) now if possible, and go on until it is sure or the key has died of its TTL. */
-  settle(key: string, value: string, leaseMs: number, answered?: (v: NodeVerdict) => void): void;
+  cancel(pair: string): void;
+  /** Delete the pair now if possible, and go on until it is sure or the key has died of its TTL. */
+  settle(release: Request, answered?: (v: NodeVerdict) => void): void;
   /** The connection ended with these sets unanswered. */
   orphaned(ops: readonly NodeOp[]): void;
   /** A new connection is ready. `sameProcess`: the server is the incarnation that the orphans were sent to. */
@@ -17,8 +17,8 @@ export interface Debts {
 }
 
 interface Debt {
-  readonly key: string;
-  readonly value: string;
+  readonly release: Request;
+  /** of the longest-lived set that may be there */
   leaseMs: number;
   /** a delete is wanted; otherwise it is only remembered that a set may land */
   wanted: boolean;
@@ -36,13 +36,11 @@ const MOST = 10_000;
 export function createDebts(send: (op: NodeOp) => void): Debts {
   const debts = new Map<string, Debt>();
   let timer: NodeJS.Timeout | undefined;
-  // Length first: no key and value can be mistaken for another pair.
-  const idOf = (key: string, value: string) => `${key.length}:${key}${value}`;
 
-  function remember(key: string, value: string, leaseMs: number): Debt {
-    const id = idOf(key, value);
+  function remember(release: Request): Debt {
+    const { leaseMs, pair } = release;
     const until = performance.now() + leaseMs;
-    const known = debts.get(id);
+    const known = debts.get(pair);
     if (known !== undefined) {
       known.leaseMs = Math.max(known.leaseMs, leaseMs);
       known.until = Math.max(known.until, until);
@@ -50,14 +48,14 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
     }
     const [oldest] = debts.keys();
     if (debts.size >= MOST && oldest !== undefined) debts.delete(oldest);
-    const debt: Debt = { key, value, leaseMs, wanted: false, orphan: false, until };
-    debts.set(id, debt);
+    const debt: Debt = { release, leaseMs, wanted: false, orphan: false, until };
+    debts.set(pair, debt);
     return debt;
   }
 
   function forget(debt: Debt): void {
-    const id = idOf(debt.key, debt.value);
-    if (debts.get(id) === debt) debts.delete(id);
+    const { pair } = debt.release;
+    if (debts.get(pair) === debt) debts.delete(pair);
   }
 
   function pay(debt: Debt, answered?: (verdict: NodeVerdict) => void): void {
@@ -67,10 +65,7 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
       return sure;
     };
     send({
-      script: "release",
-      key: debt.key,
-      value: debt.value,
-      leaseMs: 0,
+      request: debt.release,
       settle: (verdict) => {
         const sure = done(verdict);
         // Refused or silent on a connection that stays: the rounds of the next connection would never come.
@@ -105,21 +100,21 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
   }
 
   return {
-    cancel(key, value) {
+    cancel(pair) {
       if (debts.size === 0) return;
-      const debt = debts.get(idOf(key, value));
+      const debt = debts.get(pair);
       if (debt === undefined) return;
       if (debt.orphan) debt.wanted = false;
       else forget(debt);
     },
-    settle(key, value, leaseMs, answered) {
-      const debt = remember(key, value, leaseMs);
+    settle(release, answered) {
+      const debt = remember(release);
       debt.wanted = true;
       pay(debt, answered);
     },
     orphaned(ops) {
-      for (const op of ops) {
-        const debt = remember(op.key, op.value, op.leaseMs);
+      for (const { request } of ops) {
+        const debt = remember(requestOf("release", request));
         debt.orphan = true;
         // It may wait in the socket buffer of a stopped server for any time; its TTL begins when it lands.
         debt.until = Infinity;

@@ -9,7 +9,7 @@ import { createDebts } from "./debts.ts";
 import { discard, type Endpoint } from "./dial.ts";
 import { clockOffset, isSameServer, parseInfo } from "./facts.ts";
 import { enlistWords, newHistory } from "./marker.ts";
-import type { NodeOp } from "./op.ts";
+import type { NodeOp, Request } from "./op.ts";
 import type { NodeError, NodeFailure } from "./reasons.ts";
 import { createStanding } from "./standing.ts";
 
@@ -38,7 +38,7 @@ export interface LockNode {
   /** Settles exactly once, at once when the node is down. */
   submit(op: NodeOp): void;
   /** Compare-and-delete, in the background for as long as it takes; the verdict is that of the first try. */
-  erase(key: string, value: string, leaseMs: number, answered?: (v: NodeVerdict) => void): void;
+  erase(release: Request, answered?: (verdict: NodeVerdict) => void): void;
   /** A command beside the locks. `answered` is called at most once: not when the node is down or the connection ends. */
   call(words: readonly string[], answered: (reply: unknown) => void): void;
   health(): NodeHealth;
@@ -196,10 +196,10 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
     },
     bar: standing.bar,
     submit(op) {
-      if (op.script === "acquire") debts.cancel(op.key, op.value);
+      if (op.request.script === "acquire") debts.cancel(op.request.pair);
       send(op);
     },
-    erase: (key, value, leaseMs, answered) => debts.settle(key, value, leaseMs, answered),
+    erase: debts.settle,
     call: (words, answered) => connection?.call(words, answered),
     health: standing.health,
     recheck: standing.recheck,

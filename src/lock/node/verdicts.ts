@@ -20,11 +20,16 @@ export function createVerdicts(node: string): {
     message,
   });
 
+  // The everyday answers, made once.
+  const yes: NodeVerdict = { node, outcome: "yes" };
+  const mine: NodeVerdict = { node, outcome: "yes", mine: true };
+  const absent: NodeVerdict = { node, outcome: "absent" };
+
   /** @param item what a script returned for one key, as the heads of scripts/*.lua define it */
   function verdictOf(item: unknown): NodeVerdict {
-    if (item === 1) return { node, outcome: "yes" };
-    if (item === 2) return { node, outcome: "yes", mine: true };
-    if (item === 0) return { node, outcome: "absent" };
+    if (item === 1) return yes;
+    if (item === 2) return mine;
+    if (item === 0) return absent;
     const [text, detail] = Array.isArray(item) ? (item as unknown[]) : [];
     if (typeof text === "string" && typeof detail === "number") {
       return { node, outcome: "held", holder: text, pttlMs: detail };

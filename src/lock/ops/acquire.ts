@@ -2,6 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { LockNode } from "../node/node.ts";
 import { holderOf, poll } from "../poll.ts";
 import { judgeAcquire } from "../quorum.ts";
+import { requestOf } from "../node/op.ts";
 import type { AcquireResult, LockEntry, NodeVerdict } from "../types.ts";
 import { grantFrom, stampOf } from "../validity.ts";
 
@@ -11,40 +12,35 @@ export function acquireOnce(
   clock: Clock,
   entry: LockEntry,
 ): Promise<AcquireResult> {
-  const { key, value, leaseMs } = entry;
   const { promise, resolve } = Promise.withResolvers<AcquireResult>();
-  const asked = new Set<LockNode>();
-  const submit = (node: LockNode, settle: (verdict: NodeVerdict) => void) =>
-    node.submit({ script: "acquire", key, value, leaseMs, settle });
+  const request = requestOf("acquire", entry);
   // ORDER: before the first byte is sent; a node may grant from that moment on.
   const stamp = stampOf(clock);
   poll(
     nodes,
     (node, settle) => {
       const bar = node.bar();
-      if (bar !== null) {
-        settle(bar);
-        return;
-      }
-      asked.add(node);
-      submit(node, settle);
+      if (bar === null) node.submit({ request, settle });
+      else settle(bar);
     },
     judgeAcquire,
     false,
-    (decision, verdicts) => {
-      const perNode = [...verdicts];
+    (decision, perNode, asked) => {
       const grant = decision === "acquired" ? grantFrom(entry, stamp, clock) : null;
       if (grant !== null) {
         // A quarantined node is given the value already, so that it can vouch for it when it votes again.
-        for (const [i, node] of nodes.entries()) {
-          if (perNode[i]?.outcome === "quarantined") submit(node, () => undefined);
-        }
+        nodes.forEach((node, i) => {
+          if (perNode[i]?.outcome === "quarantined") {
+            node.submit({ request, settle: () => undefined });
+          }
+        });
         resolve({ outcome: "acquired", grant, perNode });
         return;
       }
-      for (const [i, node] of nodes.entries()) {
-        if (asked.has(node) && isNewVote(perNode[i])) node.erase(key, value, leaseMs);
-      }
+      const undo = requestOf("release", entry);
+      nodes.slice(0, asked).forEach((node, i) => {
+        if (isNewVote(perNode[i])) node.erase(undo);
+      });
       if (decision === "held") {
         resolve({ outcome: "held", holder: holderOf(perNode), perNode });
         return;

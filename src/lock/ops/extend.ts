@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import type { LockNode } from "../node/node.ts";
+import { requestOf } from "../node/op.ts";
 import { holderOf, poll } from "../poll.ts";
 import { judgePresence } from "../quorum.ts";
 import type { ExtendResult, LockEntry, NodeVerdict } from "../types.ts";
@@ -47,12 +48,12 @@ export function createRenewals(): Renewals {
     clock: Clock,
     entry: LockEntry,
   ): Promise<ExtendResult> {
-    const { key, value, leaseMs } = entry;
     const { promise, resolve } = Promise.withResolvers<ExtendResult>();
     const renewal = begin(entry, nodes.length);
     const without: LockNode[] = [];
+    const request = requestOf("extend", entry);
     const heal = (node: LockNode): void =>
-      node.submit({ script: "acquire", key, value, leaseMs, settle: () => undefined });
+      node.submit({ request: requestOf("acquire", entry), settle: () => undefined });
 
     const stamp = stampOf(clock);
     poll(
@@ -67,12 +68,11 @@ export function createRenewals(): Renewals {
           // A node that must not vote is renewed and healed like the others; only its word does not count.
           settle(node.bar() ?? verdict);
         };
-        node.submit({ script: "extend", key, value, leaseMs, settle: onVerdict });
+        node.submit({ request, settle: onVerdict });
       },
       judgePresence,
       true,
-      (decision, verdicts) => {
-        const perNode = [...verdicts];
+      (decision, perNode) => {
         const grant = decision === "present" ? grantFrom(entry, stamp, clock) : null;
         const released = renewal.state === "over";
         renewal.state = grant !== null && !released ? "confirmed" : "over";
@@ -84,9 +84,10 @@ export function createRenewals(): Renewals {
         if (decision === "gone") {
           // Terminal (R6): what is left of it would only be in the way of the next holder.
           const left = ["yes", "unknown", "quarantined", "unsafe"];
-          for (const [i, node] of nodes.entries()) {
-            if (left.includes(perNode[i]?.outcome ?? "")) node.erase(key, value, leaseMs);
-          }
+          const undo = requestOf("release", entry);
+          nodes.forEach((node, i) => {
+            if (left.includes(perNode[i]?.outcome ?? "")) node.erase(undo);
+          });
           resolve({ outcome: "lost", holder: holderOf(perNode), perNode });
           return;
         }

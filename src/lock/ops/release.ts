@@ -1,4 +1,5 @@
 import type { LockNode } from "../node/node.ts";
+import { requestOf } from "../node/op.ts";
 import { holderOf, poll } from "../poll.ts";
 import { judgePresence, type Tally } from "../quorum.ts";
 import type { Inspection, LockEntry, ReleaseResult } from "../types.ts";
@@ -6,17 +7,15 @@ import type { Inspection, LockEntry, ReleaseResult } from "../types.ts";
 const OUTCOMES = { present: "released", gone: "expired", unknown: "unknown" } as const;
 
 /** Deletes our value everywhere; says what a majority said, and goes on in the background with the rest (R4). */
-export function releaseOnce(
-  nodes: readonly LockNode[],
-  { key, value, leaseMs }: LockEntry,
-): Promise<ReleaseResult> {
+export function releaseOnce(nodes: readonly LockNode[], entry: LockEntry): Promise<ReleaseResult> {
   const { promise, resolve } = Promise.withResolvers<ReleaseResult>();
+  const request = requestOf("release", entry);
   poll(
     nodes,
-    (node, settle) => node.erase(key, value, leaseMs, settle),
+    (node, settle) => node.erase(request, settle),
     judgePresence,
     true,
-    (decision, verdicts) => resolve({ outcome: OUTCOMES[decision], perNode: [...verdicts] }),
+    (decision, perNode) => resolve({ outcome: OUTCOMES[decision], perNode }),
   );
   return promise;
 }
@@ -24,14 +23,15 @@ export function releaseOnce(
 /** Who holds a key, by every node that answers in time. Waits for all, not for a majority. */
 export function inspectOnce(nodes: readonly LockNode[], key: string): Promise<Inspection> {
   const { promise, resolve } = Promise.withResolvers<Inspection>();
+  const request = requestOf("inspect", { key, value: "", leaseMs: 0 });
   const all = ({ yes, no, mute }: Tally, count: number) =>
     yes + no + mute === count ? true : null;
   poll(
     nodes,
-    (node, settle) => node.submit({ script: "inspect", key, value: "", leaseMs: 0, settle }),
+    (node, settle) => node.submit({ request, settle }),
     all,
     true,
-    (_, verdicts) => resolve({ holder: holderOf(verdicts), perNode: [...verdicts] }),
+    (_, perNode) => resolve({ holder: holderOf(perNode), perNode }),
   );
   return promise;
 }
@@ -53,12 +53,14 @@ export async function forceReleaseOnce(
     nodes,
     (node, settle) => {
       const verdict = seen[nodes.indexOf(node)] ?? node.pending;
-      if (verdict.outcome === "held") node.erase(key, verdict.holder, FORCE_BOUND_MS, settle);
-      else settle(verdict);
+      if (verdict.outcome === "held") {
+        const entry = { key, value: verdict.holder, leaseMs: FORCE_BOUND_MS };
+        node.erase(requestOf("release", entry), settle);
+      } else settle(verdict);
     },
     judgePresence,
     true,
-    (decision, verdicts) => resolve({ outcome: OUTCOMES[decision], perNode: [...verdicts] }),
+    (decision, perNode) => resolve({ outcome: OUTCOMES[decision], perNode }),
   );
   return promise;
 }

@@ -64,8 +64,8 @@ describe("with a rule taken out", { timeout: SEARCH_TIMEOUT_MS }, () => {
         const debts = real.createDebts(send);
         return {
           ...debts,
-          settle: (key, value, leaseMs, answered) => {
-            if (answered !== undefined) debts.settle(key, value, leaseMs, answered);
+          settle: (release, answered) => {
+            if (answered !== undefined) debts.settle(release, answered);
           },
         };
       };
