@@ -23,6 +23,7 @@ import {
   createClockReport,
   createObserver,
   onMembership,
+  onMembershipTrouble,
   onSuperseded,
   onWatchHealth,
 } from "./operator/reports.ts";
@@ -123,6 +124,7 @@ export function createOperator(o: OperatorOptions): Operator {
           o.onSuperseded();
         },
         membershipHealth: (trouble) => onMembership(trouble, health, log),
+        membershipTrouble: onMembershipTrouble(log),
         queueOutcome: (outcome, seconds) => {
           metrics.queueDone({ outcome: outcome.kind, seconds });
           if (outcome.kind === "retry") metrics.queueRetry();

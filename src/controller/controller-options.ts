@@ -34,6 +34,7 @@ export interface ControllerOptions {
   hooks: {
     watchHealth(health: ReflectorHealth, watch: string): void;
     membershipHealth(trouble: string | undefined): void;
+    membershipTrouble(what: string, error: unknown): void;
     superseded(by: string): void;
     queueOutcome(outcome: Outcome, seconds: number): void;
     queueStuck(key: Key, runMs: number): void;

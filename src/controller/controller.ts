@@ -71,6 +71,7 @@ export function createController(o: ControllerOptions): Controller {
     leaseSeconds: o.membershipLeaseSeconds,
     requestBoundMs,
     onHealth: o.hooks.membershipHealth,
+    onTrouble: o.hooks.membershipTrouble,
     onSuperseded: o.hooks.superseded,
     owes: (replica) => ledgers.withAttemptsOf((p) => replicaOf(p) === replica).length > 0,
     onChange: () => {

@@ -27,6 +27,8 @@ export interface MemberLeaseOptions {
   trustMs: number;
   /** How the renewal goes: undefined when well, else what is wrong. */
   onHealth(trouble: string | undefined): void;
+  /** Something else that could not be done; it is tried again, or the others do without. */
+  onTrouble(what: string, error: unknown): void;
   onRenewed(lease: Lease): void;
   /** The Lease that this process held names another one: for good, since it is never taken back. */
   onTaken(by: string): void;
@@ -246,8 +248,11 @@ export function createMemberLease(o: MemberLeaseOptions): MemberLease {
           ...RESIGN,
           preconditions: { uid, resourceVersion },
         });
-      } catch {
+      } catch (error) {
         // It runs out by itself.
+        if (!hasReason(error, "NotFound", "Conflict")) {
+          o.onTrouble("its own Lease was not given up: it runs out instead", error);
+        }
       }
     },
     async [Symbol.asyncDispose]() {

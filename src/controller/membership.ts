@@ -168,8 +168,12 @@ export function createMembership(o: MembershipOptions): Membership {
     const known = suspects.get(process) ?? { since: now, lookedAt: -Infinity };
     if (now - known.lookedAt < LOOK_MS) return;
     suspects.set(process, { ...known, lookedAt: now });
-    // Whatever cannot be asked now is asked again.
-    void lookInto(process).catch(() => undefined);
+    // Whatever cannot be asked now is asked again. Until it is answered, what the process left open stays so.
+    void lookInto(process).catch((error: unknown) => {
+      if (!hasReason(error, "Conflict", "AlreadyExists")) {
+        o.onTrouble(`whether ${process} is dead cannot be found out`, error);
+      }
+    });
   }
 
   /**

@@ -39,6 +39,7 @@ export function runWatch<T extends KubeObject>(
   const { action } = request;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const lines = createLineReader();
+  const refusal: string[] = [];
   let status = 0;
   let retryAfter: string | undefined;
   let callOff: ((error: KubeError) => void) | undefined;
@@ -88,7 +89,11 @@ export function runWatch<T extends KubeObject>(
       data(chunk) {
         const now = clock.monotonic();
         const found = lines.push(chunk);
-        if (status !== 200) return;
+        if (status !== 200) {
+          // The API server puts a line's end behind its refusals as well.
+          refusal.push(...found);
+          return;
+        }
         if (now - lastBeat > STALL_MS) {
           callOff?.(lost("this process stood still; what was received meanwhile is old"));
           return;
@@ -101,9 +106,9 @@ export function runWatch<T extends KubeObject>(
         }
       },
       end() {
-        const rest = lines.rest();
+        const body = [...refusal, lines.rest()].join("\n");
         end(
-          status === 200 ? resolve : () => reject(errorOfAnswer(action, status, retryAfter, rest)),
+          status === 200 ? resolve : () => reject(errorOfAnswer(action, status, retryAfter, body)),
         );
       },
       fail: (error) => end(() => reject(error)),

@@ -57,6 +57,17 @@ export function onMembership(trouble: string | undefined, health: Health, log: L
   });
 }
 
+/** Said again only when something else is wrong: a look is taken every few seconds. */
+export function onMembershipTrouble(log: Logger): (what: string, error: unknown) => void {
+  let said = "";
+  return (what, error) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (said === `${what} ${reason}`) return;
+    said = `${what} ${reason}`;
+    log.warn(what, { event: "MembershipTrouble", reason });
+  };
+}
+
 /** Another process took this one's Lease: one of the same name, or one that took it for dead. */
 export function onSuperseded(by: string, replica: string, health: Health, log: Logger): void {
   const fenced = isFence(by);

@@ -75,6 +75,7 @@ export function aMember(
     leaseSeconds: LEASE_SECONDS,
     requestBoundMs: BOUND_MS,
     onHealth: (said) => void trouble.push(said),
+    onTrouble: (what) => void trouble.push(what),
     onChange: () => void changes++,
     onSuperseded: (by) => void superseded.push(by),
     owes,

@@ -79,6 +79,13 @@ describe("a process is proven dead", () => {
     expect(members.stateOf("other/1")).toBe("dead");
   });
 
+  it("and when nobody may be asked, that is said", async () => {
+    const { members, trouble } = aMember({ broken: () => true });
+    expect(members.stateOf("other/1")).toBe("silent");
+    await settle();
+    expect(trouble).toEqual(["whether other/1 is dead cannot be found out"]);
+  });
+
   it("not by an older one in a cache that is behind", async () => {
     const { members, leases } = aMember();
     leases.set(memberLeaseName("other"), leaseOf("other/2"));

@@ -50,22 +50,41 @@ export async function openAudit(): Promise<Audit> {
   const dir = await mkdtemp(join(tmpdir(), "lockedcron-audit-"));
   const [policy, log] = [join(dir, "policy.json"), join(dir, "audit.log")];
   await writeFile(policy, JSON.stringify(POLICY));
+  const uses = new Map<string, Use[]>();
+  let offset = 0;
+  let reading = Promise.resolve();
+
+  /** What has come since the last time: the log is long, and asked again and again. */
+  async function readOn(): Promise<void> {
+    const text = (await readFile(log)).subarray(offset);
+    const whole = text.subarray(0, text.lastIndexOf("\n") + 1);
+    offset += whole.length;
+    for (const line of whole.toString().split("\n")) {
+      if (line !== "") take(JSON.parse(line) as Entry);
+    }
+  }
+
+  function take({ user, verb, objectRef, responseStatus }: Entry): void {
+    if (objectRef?.resource === undefined) return;
+    const known = uses.get(user.username) ?? [];
+    uses.set(user.username, known);
+    known.push({
+      verb,
+      resource: [objectRef.apiGroup ?? "", objectRef.resource, objectRef.subresource]
+        .filter((part) => part !== undefined)
+        .join("/"),
+      namespace: objectRef.namespace ?? "",
+      name: objectRef.name ?? "",
+      refused: responseStatus?.code === 403 && responseStatus.reason === "Forbidden",
+    });
+  }
+
   return {
     flags: { "audit-policy-file": policy, "audit-log-path": log, "audit-log-mode": "blocking" },
     async uses(user) {
-      const lines = (await readFile(log, "utf8")).split("\n").filter((line) => line !== "");
-      return lines
-        .map((line) => JSON.parse(line) as Entry)
-        .filter((entry) => entry.user.username === user && entry.objectRef?.resource !== undefined)
-        .map(({ verb, objectRef, responseStatus }) => ({
-          verb,
-          resource: [objectRef?.apiGroup ?? "", objectRef?.resource, objectRef?.subresource]
-            .filter((part) => part !== undefined)
-            .join("/"),
-          namespace: objectRef?.namespace ?? "",
-          name: objectRef?.name ?? "",
-          refused: responseStatus?.code === 403 && responseStatus.reason === "Forbidden",
-        }));
+      reading = reading.then(readOn);
+      await reading;
+      return uses.get(user) ?? [];
     },
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   };

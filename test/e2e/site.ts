@@ -29,7 +29,10 @@ export const PATIENCE_MS = 240_000;
 
 export interface Pod extends KubeObject {
   readonly metadata: KubeObject["metadata"] & { readonly deletionTimestamp?: string };
-  readonly spec: { readonly nodeName?: string };
+  readonly spec: {
+    readonly nodeName?: string;
+    readonly containers: readonly { readonly image: string }[];
+  };
   readonly status?: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
     readonly containerStatuses?: readonly {
@@ -46,6 +49,8 @@ export interface SiteOptions {
   readonly helm?: HelmName;
   /** Flags of the control plane. */
   readonly flags?: ComponentFlags;
+  /** Archives of further images for the nodes; not on kind. */
+  readonly images?: readonly string[];
   readonly log?: (line: string) => void;
 }
 
@@ -55,8 +60,8 @@ export interface Site extends AsyncDisposable {
   readonly helm: Helm;
   /** The cluster whose servers and nodes are ours to break. @throws Error on kind */
   built(): NodesCluster;
-  /** Installs or upgrades; returns when Helm does, not when it runs. */
-  install(values?: object): Promise<void>;
+  /** Installs or upgrades; returns when Helm does, not when it runs. `chart`: this project's, if no other is given. */
+  install(values?: object, chart?: string): Promise<void>;
   uninstall(): Promise<void>;
   helmTest(): Promise<string>;
   /** Until every operator replica of the newest version is ready, and no other is left. */
@@ -81,6 +86,7 @@ async function builtGround(o: SiteOptions, log: (line: string) => void): Promise
   const images = [
     await buildImage({ name, stages: "offline", version: "e2e", log }),
     await standIn("valkey", REDIS_IMAGE),
+    ...(o.images ?? []),
   ];
   const cluster = await startCluster({
     mode: "nodes",
@@ -154,9 +160,9 @@ export async function openSite(o: SiteOptions = {}): Promise<Site> {
     client,
     helm,
     built,
-    async install(values = {}) {
+    async install(values = {}, chart = CHART) {
       const stdin = JSON.stringify({ image: { tag: "e2e" }, ...values });
-      const args = ["upgrade", "--install", ...release, CHART, "--values=-"];
+      const args = ["upgrade", "--install", ...release, chart, "--values=-"];
       await helm(args, { kubeconfig, stdin });
     },
     async uninstall() {

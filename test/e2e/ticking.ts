@@ -14,6 +14,8 @@ const POLICIES: Readonly<Record<string, string>> = { often: "Allow", minutely: "
 
 export interface Ticking extends AsyncDisposable {
   readonly witness: Witness;
+  /** One more, whose runs may overlap; its ticks count as well. */
+  add(name: string, expression: string): Promise<void>;
   /** Until a tick that is due from now on has its Job; returns that Job's name. */
   goesOn(timeoutMs?: number): Promise<string>;
   /**
@@ -25,9 +27,15 @@ export interface Ticking extends AsyncDisposable {
 
 export async function startTicking(site: Site): Promise<Ticking> {
   const witness = await site.witness();
+  const expressions = new Map<string, string>();
   for (const [name, expression] of Object.entries(EXPRESSIONS)) {
-    const stdin = workload(name, expression, { concurrencyPolicy: POLICIES[name] });
+    await apply(name, expression, POLICIES[name]);
+  }
+
+  async function apply(name: string, expression: string, policy = "Allow"): Promise<void> {
+    const stdin = workload(name, expression, { concurrencyPolicy: policy });
     await site.cluster.kubectl(["apply", "--filename=-"], { stdin });
+    expressions.set(name, expression);
   }
 
   async function faultsOf(name: string, expression: string): Promise<string[]> {
@@ -76,6 +84,7 @@ export async function startTicking(site: Site): Promise<Ticking> {
 
   return {
     witness,
+    add: apply,
     async goesOn(timeoutMs = PATIENCE_MS) {
       const now = Date.now();
       const job = await witness.until(
@@ -86,7 +95,7 @@ export async function startTicking(site: Site): Promise<Ticking> {
       return job.name;
     },
     async faults() {
-      const all = Object.entries(EXPRESSIONS).map((entry) => faultsOf(...entry));
+      const all = [...expressions].map((entry) => faultsOf(...entry));
       return [...(await Promise.all(all)).flat(), ...witness.violations()];
     },
     [Symbol.asyncDispose]: () => witness[Symbol.asyncDispose](),

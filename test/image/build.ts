@@ -34,6 +34,8 @@ export interface BuildOptions {
   readonly stages: "offline" | "all";
   readonly version?: string;
   readonly revision?: string;
+  /** Sources of another version of the product, with its node_modules; by this version's Dockerfile. */
+  readonly root?: string;
   /** Of the real bases, which are pulled then; without, the stand-ins. */
   readonly digests?: Bases | undefined;
   readonly log?: (line: string) => void;
@@ -94,7 +96,7 @@ export async function buildImage(o: BuildOptions): Promise<string> {
   return withFileLock(join(cacheDir(), "locks", "buildah.lock"), async () => {
     const work = await mkdtemp(join(home, "work-"));
     try {
-      await bundle(join(work, "context/app"));
+      await bundle(join(work, "context/app"), o.root);
       const bases = await basesOf(o);
       const dockerfile = await readFile(join(ROOT, "Dockerfile"));
       const key = createHash("sha256")

@@ -41,8 +41,8 @@ export async function startFakeApi(
   };
 }
 
-/** Answers with a Status of this code. */
+/** Answers with a Status of this code, and with a line's end behind it, as the API server does. */
 export function refuse(response: ServerResponse, code: number, fields: object = {}): void {
   response.statusCode = code;
-  response.end(JSON.stringify({ kind: "Status", apiVersion: "v1", code, ...fields }));
+  response.end(`${JSON.stringify({ kind: "Status", apiVersion: "v1", code, ...fields })}\n`);
 }

@@ -24,12 +24,13 @@ export interface Bundle {
   readonly size: number;
 }
 
-export async function bundle(dir: string): Promise<Bundle> {
+/** @param root the sources: this project, or another version of it */
+export async function bundle(dir: string, root = ROOT): Promise<Bundle> {
   await rm(dir, { recursive: true, force: true });
   const dist = path.join(dir, "dist");
   await mkdir(dist, { recursive: true });
   await using build = await rolldown({
-    cwd: ROOT,
+    cwd: root,
     input: { main: "src/main.ts", cli: "src/cli/main.ts" },
     platform: "node",
     tsconfig: false,
@@ -48,15 +49,15 @@ export async function bundle(dir: string): Promise<Bundle> {
   const chunks = output.filter((part) => part.type === "chunk");
   const packages = packagesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
   const { name, version } = JSON.parse(
-    await readFile(path.join(ROOT, "package.json"), "utf8"),
+    await readFile(path.join(root, "package.json"), "utf8"),
   ) as Record<"name" | "version", string>;
   const about = { name, version, type: "module", private: true };
   await Promise.all([
-    cp(path.join(ROOT, "src/lock/scripts"), path.join(dist, "scripts"), { recursive: true }),
-    cp(path.join(ROOT, "LICENSE"), path.join(dir, "LICENSE")),
-    cp(path.join(ROOT, "NOTICE"), path.join(dir, "NOTICE")),
+    cp(path.join(root, "src/lock/scripts"), path.join(dist, "scripts"), { recursive: true }),
+    cp(path.join(root, "LICENSE"), path.join(dir, "LICENSE")),
+    cp(path.join(root, "NOTICE"), path.join(dir, "NOTICE")),
     writeFile(path.join(dir, "package.json"), `${JSON.stringify(about, null, 2)}\n`),
-    writeFile(path.join(dir, "THIRD-PARTY.md"), await thirdParty(ROOT, packages)),
+    writeFile(path.join(dir, "THIRD-PARTY.md"), await thirdParty(root, packages)),
   ]);
   return { packages, size: chunks.reduce((sum, { code }) => sum + Buffer.byteLength(code), 0) };
 }
