@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import type { KubeClient } from "../../src/kube/index.ts";
 import { startCluster, type ControlPlaneCluster } from "../../test/cluster/cluster.ts";
@@ -15,11 +17,14 @@ export interface Setup extends AsyncDisposable {
 
 const NAMES = ["replica-a", "replica-b", "replica-c"];
 
-/** A control plane, five Redis, three replicas as processes. */
+/**
+ * A control plane, five Redis, three replicas as processes, with the credentials and the roles of a deployed operator: tokens of
+ * its service account. (Each request with a client certificate would cost the API server two verifications of its chain.)
+ */
 export async function setUp(): Promise<Setup> {
   const cluster = await startCluster({ mode: "control-plane", log: console.error });
   await cluster.kubectl(["apply", "-f", new URL("../../crds/", import.meta.url).pathname]);
-  await cluster.kubectl(["create", "namespace", "lockedcron-system"]);
+  const kubeconfig = await kubeconfigOfOperator(cluster);
   const redis = await Promise.all(Array.from({ length: 5 }, () => startRedis()));
   const replicas = new Map<string, Replica>();
   const config = (): KubeConfig => {
@@ -31,7 +36,7 @@ export async function setUp(): Promise<Setup> {
   const start = async (name: string): Promise<Replica> => {
     const replica = await startReplica({
       name,
-      kubeconfig: cluster.kubeconfigPath,
+      kubeconfig,
       redis: redis.map((r) => r.url),
     });
     replicas.set(name, replica);
@@ -52,4 +57,25 @@ export async function setUp(): Promise<Setup> {
       await cluster.stop();
     },
   };
+}
+
+async function kubeconfigOfOperator(cluster: ControlPlaneCluster): Promise<string> {
+  await cluster.kubectl(["apply", "-f", new URL("../../deploy/rbac.yaml", import.meta.url).pathname]);
+  const of = ["lockedcron", "--namespace=lockedcron-system", "--duration=24h"];
+  const token = (await cluster.kubectl(["create", "token", ...of])).trim();
+  const admin = new KubeConfig();
+  admin.loadFromString(cluster.adminKubeconfig);
+  const { clusters } = JSON.parse(admin.exportConfig()) as { clusters: { name: string }[] };
+  const file = join(cluster.dir, "operator.kubeconfig");
+  const context = { cluster: clusters[0]?.name, user: "operator" };
+  const kubeconfig = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters,
+    users: [{ name: "operator", user: { token } }],
+    contexts: [{ name: "operator", context }],
+    "current-context": "operator",
+  };
+  await writeFile(file, JSON.stringify(kubeconfig), { mode: 0o600 });
+  return file;
 }
