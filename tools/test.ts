@@ -20,6 +20,8 @@ const isRoot = process.getuid?.() === 0;
 interface Stage {
   name: string;
   run: () => Promise<Tally[]>;
+  /** Runs at the same time; it shows what it prints when both have ended. */
+  meanwhile?: Stage;
 }
 
 async function checks(): Promise<Tally[]> {
@@ -61,35 +63,44 @@ async function nodes(): Promise<Tally[]> {
 
 async function demo(): Promise<Tally[]> {
   if (!existsSync(path.join(ROOT, DEMO))) return [];
-  const { code, seconds } = await runCommand(["node", DEMO, "--plain", "--short"], {
+  const { code, seconds, output } = await runCommand(["node", DEMO, "--plain", "--short"], {
+    quiet: true,
     limit: AbortSignal.timeout(15 * MINUTE),
   });
+  console.log(`\n== demo\n${output}`);
   return [countOne("demo", code === 0, seconds, code === 0 ? undefined : `exit code ${code}`)];
 }
 
 const STAGES: readonly Stage[] = [
   { name: "checks", run: checks },
-  { name: "unit", run: () => vitest("unit", 10) },
+  // The demo waits, most of its time, for the next minute.
+  { name: "unit", run: () => vitest("unit", 10), meanwhile: { name: "demo", run: demo } },
   { name: "redis", run: () => vitest("redis", 15) },
   { name: "cluster", run: () => vitest("cluster", 30) },
   { name: "nodes", run: nodes },
-  { name: "demo", run: demo },
 ];
 
+/** In the order in which they start; those of one list run together. */
+function chosen(names: readonly string[]): Stage[][] {
+  const isMeant = ({ name }: Stage): boolean => names.length === 0 || names.includes(name);
+  const all = STAGES.map((stage) => [stage, ...(stage.meanwhile ? [stage.meanwhile] : [])]);
+  return all.map((stages) => stages.filter(isMeant)).filter((stages) => stages.length > 0);
+}
+
 async function main(names: readonly string[]): Promise<number> {
-  const unknown = names.filter((name) => !STAGES.some((stage) => stage.name === name));
+  const known = chosen([]).flatMap((stages) => stages.map((stage) => stage.name));
+  const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
-    const known = STAGES.map((stage) => stage.name).join(", ");
-    console.error(`no such stage: ${unknown.join(", ")}; there is ${known}`);
+    console.error(`no such stage: ${unknown.join(", ")}; there is ${known.join(", ")}`);
     return 2;
   }
   const wasClean = (await uncommitted()) === "";
   const tallies: Tally[] = [];
-  for (const stage of STAGES) {
+  for (const stages of chosen(names)) {
     if (wasInterrupted()) break;
-    if (names.length > 0 && !names.includes(stage.name)) continue;
-    console.log(`\n== ${stage.name}`);
-    tallies.push(...(await stage.run()));
+    console.log(`\n== ${stages.map((stage) => stage.name).join(", and meanwhile ")}`);
+    const ended = await Promise.all(stages.map((stage) => stage.run()));
+    tallies.push(...ended.flat());
   }
   if (wasInterrupted()) {
     console.log("\ninterrupted");
