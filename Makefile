@@ -56,6 +56,9 @@ types: deps ## check types
 	@node tools/verify.ts types
 
 ##@ Measure
+.PHONY: bench
+bench: bench-schedule bench-footprint bench-run-locks bench-tick bench-lock ## all of them, one after the other (about 40 min; results in bench/out)
+
 .PHONY: bench-tick
 bench-tick: setup ## tick to Job, beside native CronJob on the same cluster
 	@node bench/tick.ts $(BENCH)

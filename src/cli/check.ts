@@ -5,11 +5,12 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { API_VERSION, PLURAL } from "../api/names.ts";
-import { loadConfig, type Config } from "../config.ts";
-import { createKubeClient, jobs, loadKubeConfig, type KubeClient } from "../kube/index.ts";
+import type { Config } from "../config.ts";
+import { jobs, type KubeClient } from "../kube/index.ts";
 import { describeHealth, type QuorumLock } from "../lock/index.ts";
 import { openLock } from "../operator/locks.ts";
-import type { Command, ExitCode, Io } from "./command.ts";
+import type { Io } from "./command.ts";
+import { asOperator } from "./operator.ts";
 
 const USAGE = `Usage: lockedcron check [settings of the operator]
 
@@ -25,38 +26,18 @@ const WAIT_MS = 30_000;
 /** For the rest of the nodes, when a majority is there, ms. */
 const SETTLE_MS = 5_000;
 
-export const check: Command = {
-  async run(argv, io) {
-    const loaded = loadConfig({ argv, env: io.env });
-    if (loaded.kind === "help") {
-      await io.out(USAGE);
-      return 0;
-    }
-    if (loaded.kind !== "config") {
-      io.error(
-        `lockedcron check: ${loaded.kind === "invalid" ? loaded.text : "takes no --version\n"}`,
-      );
-      return 2;
-    }
-    const { config } = loaded;
-    await using client = createKubeClient({
-      config: () => loadKubeConfig({ file: config.kubeconfig, context: config.context }),
-      userAgent: "lockedcron-cli",
-      timeoutMs: config.kubeTimeoutMs,
-    });
-    const namespace = config.watchNamespaces[0] ?? config.namespace;
-    let failed = false;
-    for (const [name, probe] of [
-      ["lock", () => probeLock(config)],
-      ["crd", () => probeCrd(client, config.watchNamespaces[0])],
-      ["job", () => probeJob(client, namespace)],
-    ] as const) {
-      failed = !(await report(io, name, probe)) || failed;
-    }
-    const code: ExitCode = failed ? 1 : 0;
-    return code;
-  },
-};
+export const check = asOperator("check", USAGE, async (config, client, io) => {
+  const namespace = config.watchNamespaces[0] ?? config.namespace;
+  let failed = false;
+  for (const [name, probe] of [
+    ["lock", () => probeLock(config)],
+    ["crd", () => probeCrd(client, config.watchNamespaces[0])],
+    ["job", () => probeJob(client, namespace)],
+  ] as const) {
+    failed = !(await report(io, name, probe)) || failed;
+  }
+  return failed ? 1 : 0;
+});
 
 /** One line, whatever comes of it. */
 async function report(io: Io, name: string, probe: () => Promise<string>): Promise<boolean> {

@@ -11,15 +11,16 @@ import {
   splitKey,
 } from "../api/names.ts";
 import type { Lease } from "../api/types.ts";
-import { loadConfig, type Config } from "../config.ts";
+import type { Config } from "../config.ts";
 import { rankOf } from "../domain/election.ts";
 import { parseLedger } from "../domain/ledger-json.ts";
 import { isOver, type Run } from "../domain/ledger.ts";
 import { holderOf, mutexLockKey } from "../domain/lock-terms.ts";
-import { createKubeClient, loadKubeConfig, resourceType, type KubeClient } from "../kube/index.ts";
+import { resourceType, type KubeClient } from "../kube/index.ts";
 import type { Inspection, NodeVerdict, QuorumLock } from "../lock/index.ts";
 import { openLock } from "../operator/locks.ts";
-import type { Command, ExitCode, Io } from "./command.ts";
+import type { ExitCode, Io } from "./command.ts";
+import { asOperator } from "./operator.ts";
 
 const USAGE = `Usage: lockedcron locks [settings of the operator]
 
@@ -34,32 +35,7 @@ const leases = resourceType<Lease>("coordination.k8s.io/v1", "Lease", "leases");
 /** For the Redis nodes to answer, ms; those that do not are said to be down. */
 const READY_MS = 3_000;
 
-export const locks: Command = {
-  async run(argv, io) {
-    const loaded = loadConfig({ argv, env: io.env });
-    if (loaded.kind === "help") {
-      await io.out(USAGE);
-      return 0;
-    }
-    if (loaded.kind !== "config") {
-      const text = loaded.kind === "invalid" ? loaded.text : "takes no --version\n";
-      io.error(`lockedcron locks: ${text}`);
-      return 2;
-    }
-    const { config } = loaded;
-    await using client = createKubeClient({
-      config: () => loadKubeConfig({ file: config.kubeconfig, context: config.context }),
-      userAgent: "lockedcron-cli",
-      timeoutMs: config.kubeTimeoutMs,
-    });
-    try {
-      return await list(client, config, io);
-    } catch (error) {
-      io.error(`lockedcron locks: ${error instanceof Error ? error.message : String(error)}\n`);
-      return 1;
-    }
-  },
-};
+export const locks = asOperator("locks", USAGE, list);
 
 /** One lock of one run. */
 interface Held {
@@ -70,7 +46,7 @@ interface Held {
   mutex?: string;
 }
 
-async function list(client: KubeClient, config: Config, io: Io): Promise<ExitCode> {
+async function list(config: Config, client: KubeClient, io: Io): Promise<ExitCode> {
   const namespaces: (string | undefined)[] =
     config.watchNamespaces.length === 0 ? [undefined] : [...config.watchNamespaces];
   const of = (labelSelector: string) => (namespace: string | undefined) =>
