@@ -60,7 +60,11 @@ export async function setUp(): Promise<Setup> {
 }
 
 async function kubeconfigOfOperator(cluster: ControlPlaneCluster): Promise<string> {
-  await cluster.kubectl(["apply", "-f", new URL("../../deploy/rbac.yaml", import.meta.url).pathname]);
+  await cluster.kubectl([
+    "apply",
+    "-f",
+    new URL("../../deploy/rbac.yaml", import.meta.url).pathname,
+  ]);
   const of = ["lockedcron", "--namespace=lockedcron-system", "--duration=24h"];
   const token = (await cluster.kubectl(["create", "token", ...of])).trim();
   const admin = new KubeConfig();
