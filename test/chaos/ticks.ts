@@ -78,10 +78,22 @@ export interface Witness extends AsyncDisposable {
    * judged which does not need every version.
    */
   violations(name?: string): string[];
+  /**
+   * The same while ticks go on: up to a moment of which everything was seen, as Jobs and ledgers come by streams of their
+   * own; and what is on its way then is nothing broken.
+   */
+  violationsSoFar(): string[];
   /** resourceVersions before which something may have gone unseen, as the API server was restarted. */
   gaps(): readonly number[];
   /** Ticks that the ledger counts as never run. */
   missed(name: string): number;
+}
+
+/** As it was at a resourceVersion. */
+function seenBy(job: CreatedJob, upTo: number): CreatedJob[] {
+  if (job.createdAt > upTo) return [];
+  const { releasedAt = Infinity, ...rest } = job;
+  return [releasedAt > upTo ? rest : job];
 }
 
 const EVENT = coreEvents as ResourceType<RecordedEvent>;
@@ -95,12 +107,15 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
   const events = new Map<string, RecordedEvent>();
   const forbid = new Set<string>();
   const waiting = new Set<() => void>();
+  /** Newest resourceVersion of each stream. */
+  const reached = { jobs: 0, leases: 0 };
 
   function takeJob(change: string, job: Job): void {
     const { uid, name, annotations = {}, finalizers = [], resourceVersion } = job.metadata;
     const runId = annotations[RUN_ID_ANNOTATION];
     if (runId === undefined) return;
     const version = Number(resourceVersion);
+    reached.jobs = Math.max(reached.jobs, version);
     const known = created.get(uid) ?? {
       uid,
       name,
@@ -121,6 +136,7 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
 
   function takeLease(change: string, lease: Lease): void {
     const name = nameOfLedger(lease.metadata.name);
+    reached.leases = Math.max(reached.leases, Number(lease.metadata.resourceVersion));
     if (name === undefined) return;
     if (change === "DELETED") {
       leases.delete(name);
@@ -244,6 +260,19 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
           history: histories.get(of) ?? [],
           gaps,
           forbid,
+        }),
+      );
+    },
+    violationsSoFar() {
+      const upTo = Math.min(reached.jobs, reached.leases);
+      return [...histories].flatMap(([name, history]) =>
+        violationsOf({
+          name,
+          jobs: jobsOf(name).flatMap((job) => seenBy(job, upTo)),
+          history: history.filter(({ version }) => version <= upTo),
+          gaps: gapsOf(),
+          forbid,
+          goesOn: true,
         }),
       );
     },

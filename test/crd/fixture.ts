@@ -28,6 +28,11 @@ export const cronJobs = resourceType<Manifest>("batch/v1", "CronJob", "cronjobs"
 /** Applies crds/ and waits until its objects can be asked for. */
 export async function installCrd(cluster: Cluster): Promise<void> {
   await cluster.kubectl(["apply", "--filename", CRDS]);
+  await crdServed(cluster);
+}
+
+/** For whoever installs it in another way. */
+export async function crdServed(cluster: Cluster): Promise<void> {
   // Not `kubectl wait`: it fails when the CRD has no status yet. And Established only says that the names are taken.
   await until("LockedCronJobs are served", 30_000, () =>
     cluster.kubectl(["get", "lockedcronjobs"]).then(

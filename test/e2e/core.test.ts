@@ -8,6 +8,7 @@ import {
   ON_KIND,
   openSite,
   PATIENCE_MS,
+  startSeconds,
   SYSTEM,
   WORK,
   type Site,
@@ -37,6 +38,8 @@ test("after helm install the first LockedCronJobs run", async () => {
   console.error(`[e2e] helm install to the first Job: ${seconds()}`);
   await site.operatorReady();
   console.error(`[e2e] helm install to three replicas ready: ${seconds()}`);
+  const starts = (await site.pods("operator")).map((pod) => `${startSeconds(pod)} s`);
+  console.error(`[e2e] container started to ready: ${starts.join(", ")}`);
   await ticking.witness.created("minutely", 1, PATIENCE_MS);
   await ticking.witness.until(
     "a run has ended well",

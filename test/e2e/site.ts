@@ -34,10 +34,15 @@ export interface Pod extends KubeObject {
     readonly containers: readonly { readonly image: string }[];
   };
   readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly lastTransitionTime?: string;
+    }[];
     readonly containerStatuses?: readonly {
       readonly containerID?: string;
       readonly restartCount: number;
+      readonly state?: { readonly running?: { readonly startedAt: string } };
     }[];
   };
 }
@@ -51,6 +56,8 @@ export interface SiteOptions {
   readonly flags?: ComponentFlags;
   /** Archives of further images for the nodes; not on kind. */
   readonly images?: readonly string[];
+  /** Namespaces made beforehand, with the standard `restricted`; default: SYSTEM and WORK. */
+  readonly namespaces?: readonly string[];
   readonly log?: (line: string) => void;
 }
 
@@ -142,7 +149,7 @@ export async function openSite(o: SiteOptions = {}): Promise<Site> {
   const ground = stack.use(await (ON_KIND ? kindGround : builtGround)(o, log));
   const { cluster } = ground;
   const client = stack.use(clientOf(cluster.adminKubeconfig));
-  for (const name of [SYSTEM, WORK]) {
+  for (const name of o.namespaces ?? [SYSTEM, WORK]) {
     const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
     await client.create(namespaces, { metadata: { name, labels } });
   }
@@ -192,6 +199,13 @@ export const isReady = (pod: Pod): boolean =>
   pod.metadata.deletionTimestamp === undefined &&
   pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ===
     true;
+
+/** From the start of its container to its being ready, as the kubelet tells it: whole seconds. */
+export function startSeconds({ status }: Pod): number {
+  const ready = status?.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime ?? "";
+  const started = status?.containerStatuses?.[0]?.state?.running?.startedAt ?? "";
+  return (Date.parse(ready) - Date.parse(started)) / 1000;
+}
 
 /** Until so many pods of a component are ready, and none else is there. */
 export function allReady(site: Site, component: "operator" | "redis", count: number) {

@@ -1,5 +1,6 @@
 /** LockedCronJobs that tick while a test breaks things, and the account of their ticks at its end. */
 import type { CreatedJob, Witness } from "../chaos/ticks.ts";
+import { crdServed } from "../crd/fixture.ts";
 import { account, PATIENCE_MS, workload, type Site } from "./site.ts";
 
 /**
@@ -26,6 +27,8 @@ export interface Ticking extends AsyncDisposable {
 }
 
 export async function startTicking(site: Site): Promise<Ticking> {
+  // Helm does not wait for a CRD among its templates.
+  await crdServed(site.cluster);
   const witness = await site.witness();
   const expressions = new Map<string, string>();
   for (const [name, expression] of Object.entries(EXPRESSIONS)) {
@@ -96,7 +99,7 @@ export async function startTicking(site: Site): Promise<Ticking> {
     },
     async faults() {
       const all = [...expressions].map((entry) => faultsOf(...entry));
-      return [...(await Promise.all(all)).flat(), ...witness.violations()];
+      return [...(await Promise.all(all)).flat(), ...witness.violationsSoFar()];
     },
     [Symbol.asyncDispose]: () => witness[Symbol.asyncDispose](),
   };
