@@ -219,8 +219,11 @@ async function releaseLedger(client: KubeClient, lease: Lease): Promise<void> {
       return;
     } catch (error) {
       if (!hasReason(error, "Conflict") || tries >= MAX_TRIES) throw error;
-      current = await client.get(leases, { namespace, name });
-      if (current.metadata.uid !== uid || !isHeld(current)) return;
+      // By a list of one: no right is needed for it that is not needed anyway.
+      const fieldSelector = `metadata.name=${name}`;
+      const [fresh] = (await client.list(leases, { namespace, fieldSelector })).items;
+      if (fresh?.metadata.uid !== uid || !isHeld(fresh)) return;
+      current = fresh;
     }
   }
 }

@@ -11,12 +11,13 @@ import { loadConfig } from "../../src/config.ts";
 import { createOperator } from "../../src/operator.ts";
 import { coreEvents, namespaces, type KubeClient } from "../../src/kube/index.ts";
 import { createHealth, createLogger, createMetrics } from "../../src/telemetry/index.ts";
+import { call } from "../cli/call.ts";
 import { openHelm, render } from "../chart/helm.ts";
 import { startCluster, type ControlPlaneCluster } from "../cluster/cluster.ts";
 import { until } from "../cluster/proc.ts";
 import { clientOf, installCrd } from "../crd/fixture.ts";
 import { openAudit, type Audit, type Rule, type Use } from "./audit.ts";
-import { makeWorld, nameOf, rightsOf, rulesFrom, type Right } from "./rights.ts";
+import { makeHeldJob, makeWorld, nameOf, rightsOf, rulesFrom, type Right } from "./rights.ts";
 
 const PATIENCE_MS = 120_000;
 
@@ -24,6 +25,8 @@ let audit: Audit;
 let cluster: ControlPlaneCluster;
 let admin: KubeClient;
 let rights: Right[];
+/** Kind and name of each role that the chart renders. */
+let roles: ReadonlyMap<string, Rule[]>;
 
 beforeAll(async () => {
   audit = await openAudit();
@@ -32,10 +35,16 @@ beforeAll(async () => {
     // As OpenShift has it: what lockedcronjobs/finalizers is for.
     "enable-admission-plugins": "OwnerReferencesPermissionEnforcement",
   };
-  [cluster, rights] = await Promise.all([
+  [cluster, roles] = await Promise.all([
     startCluster({ mode: "control-plane", flags: { apiServer: flags } }),
-    rightsOfChart(),
+    rolesOfChart(),
   ]);
+  rights = [
+    ...rightsIn("served", "ClusterRole lockedcron-operator").map((right) =>
+      right.names.length === 0 ? right : { ...right, where: "cluster" as const },
+    ),
+    ...rightsIn("own", "Role lockedcron"),
+  ];
   admin = clientOf(cluster.adminKubeconfig);
   await installCrd(cluster);
 }, 600_000);
@@ -45,20 +54,26 @@ afterAll(async () => {
   await audit?.[Symbol.asyncDispose]();
 });
 
-async function rightsOfChart(): Promise<Right[]> {
-  const all = parseAllDocuments(await render(await openHelm())).map(
-    (document) =>
-      document.toJS() as { kind: string; metadata: { name: string }; rules: Rule[] } | null,
-  );
-  const rulesOf = (kind: string, name: string): Rule[] =>
-    all.find((each) => each?.kind === kind && each.metadata.name === name)?.rules ?? [];
-  const wide = rightsOf("served", rulesOf("ClusterRole", "lockedcron-operator"));
-  return [
-    ...wide.map((right) =>
-      right.names.length === 0 ? right : { ...right, where: "cluster" as const },
+interface Rendered {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly rules?: Rule[];
+}
+
+async function rolesOfChart(): Promise<ReadonlyMap<string, Rule[]>> {
+  const text = await render(await openHelm());
+  const all = parseAllDocuments(text).map((document) => document.toJS() as Rendered | null);
+  return new Map(
+    all.flatMap((each) =>
+      each?.rules === undefined ? [] : [[`${each.kind} ${each.metadata.name}`, each.rules]],
     ),
-    ...rightsOf("own", rulesOf("Role", "lockedcron")),
-  ];
+  );
+}
+
+function rightsIn(where: Right["where"], role: string): Right[] {
+  const rules = roles.get(role);
+  if (rules === undefined) throw new Error(`the chart renders no ${role}`);
+  return rightsOf(where, rules);
 }
 
 /** What the audit log calls the use of a right. */
@@ -82,16 +97,7 @@ async function startTrial(missing: Right | undefined, number: number): Promise<T
   const user = `operator-${number}`;
   const [served, own] = [`served-${number}`, `own-${number}`];
   const left = rights.filter((right) => right !== missing);
-  const rulesIn = (where: Right["where"]) =>
-    rulesFrom(left.filter((right) => right.where === where));
-  for (const name of [served, own]) await admin.create(namespaces, { metadata: { name } });
-  const items = [
-    ...grant("Role", user, "served", rulesIn("served"), served),
-    ...grant("Role", user, "own", rulesIn("own"), own),
-    ...grant("ClusterRole", user, user, rulesIn("cluster")),
-  ];
-  const stdin = JSON.stringify({ apiVersion: "v1", kind: "List", items });
-  await cluster.kubectl(["create", "--filename=-"], { stdin });
+  await giveRights(user, left, { served, own });
   await makeWorld(admin, { served, own });
   const { path } = await cluster.userKubeconfig({ user });
   const argv = [
@@ -141,6 +147,24 @@ async function startTrial(missing: Right | undefined, number: number): Promise<T
   };
 }
 
+/** Two namespaces, and these rights in them. */
+async function giveRights(
+  user: string,
+  given: readonly Right[],
+  { served, own }: { readonly served: string; readonly own: string },
+): Promise<void> {
+  const rulesIn = (where: Right["where"]) =>
+    rulesFrom(given.filter((right) => right.where === where));
+  for (const name of [served, own]) await admin.create(namespaces, { metadata: { name } });
+  const items = [
+    ...grant("Role", user, "served", rulesIn("served"), served),
+    ...grant("Role", user, "own", rulesIn("own"), own),
+    ...grant("ClusterRole", user, user, rulesIn("cluster")),
+  ];
+  const stdin = JSON.stringify({ apiVersion: "v1", kind: "List", items });
+  await cluster.kubectl(["create", "--filename=-"], { stdin });
+}
+
 function grant(kind: string, user: string, name: string, rules: Rule[], namespace?: string) {
   const apiVersion = "rbac.authorization.k8s.io/v1";
   const apiGroup = "rbac.authorization.k8s.io";
@@ -157,8 +181,20 @@ function grant(kind: string, user: string, name: string, rules: Rule[], namespac
   ];
 }
 
-/** Side by side, a few at a time: each has Jobs that are made and end. */
+/** Side by side, a few at a time: each replica has Jobs that are made and end. */
 const AT_ONCE = 8;
+
+async function each<T>(all: readonly T[], work: (one: T) => Promise<string[]>): Promise<string[]> {
+  const left = [...all];
+  const faults: string[] = [];
+  const worker = async (): Promise<void> => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      faults.push(...(await work(next)));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return faults;
+}
 
 /** Nothing of the end is asked for before it. */
 const AT_THE_END = "delete coordination.k8s.io/leases";
@@ -217,13 +253,68 @@ function tells(text: string, { resource, verb }: Right): boolean {
 
 test("a replica without one of its rights is refused that one alone and says so; with all of them, none", async () => {
   const trials = [undefined, ...rights].map((missing, number) => ({ missing, number }));
-  const faults: string[] = [];
-  const work = async (): Promise<void> => {
-    for (let next = trials.shift(); next !== undefined; next = trials.shift()) {
-      faults.push(...(await judge(next.missing, next.number)));
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
   expect(rights.length).toBeGreaterThan(20);
-  expect(faults).toEqual([]);
+  expect(await each(trials, ({ missing, number }) => judge(missing, number))).toEqual([]);
 });
+
+interface Helper {
+  readonly what: string;
+  readonly roles: readonly (readonly [Right["where"], role: string])[];
+  argv(place: { readonly served: string; readonly own: string }): string[];
+}
+
+/** The chart's Jobs that have a role of their own. */
+const HELPERS: readonly Helper[] = [
+  {
+    what: "uninstall",
+    roles: [
+      ["served", "ClusterRole lockedcron-uninstall"],
+      ["own", "Role lockedcron-uninstall"],
+    ],
+    argv: ({ served, own }) => [
+      "release-finalizers",
+      `--namespace=${served}`,
+      `--operator-namespace=${own}`,
+    ],
+  },
+  {
+    what: "credentials",
+    roles: [["own", "Role lockedcron-credentials"]],
+    argv: ({ own }) => ["redis-password", `--namespace=${own}`, "--secret=lockedcron-redis"],
+  },
+];
+
+test("no role of the chart is left out of this", () => {
+  const people = ["ClusterRole lockedcron-edit", "ClusterRole lockedcron-view"];
+  const judged = ["ClusterRole lockedcron-operator", "Role lockedcron", ...people];
+  const helpers = HELPERS.flatMap((helper) => helper.roles.map(([, role]) => role));
+  expect([...roles.keys()].toSorted()).toEqual([...judged, ...helpers].toSorted());
+});
+
+test.each(HELPERS)(
+  "the Job $what fails without any one of its rights, and says which",
+  async (helper) => {
+    const all = helper.roles.flatMap(([where, role]) => rightsIn(where, role));
+    const trials = [undefined, ...all].map((missing, number) => ({ missing, number }));
+    const faults = await each(trials, async ({ missing, number }) => {
+      const user = `${helper.what}-${number}`;
+      const place = { served: `served-by-${user}`, own: `own-of-${user}` };
+      const left = all.filter((right) => right !== missing);
+      await giveRights(user, left, place);
+      await makeWorld(admin, place);
+      await makeHeldJob(admin, place.served);
+      const secret = ["create", "secret", "generic", "lockedcron-redis", "--namespace", place.own];
+      await cluster.kubectl(secret);
+      const { path } = await cluster.userKubeconfig({ user });
+      const said = await call([...helper.argv(place), `--kubeconfig=${path}`], [], Date.now);
+      if (missing === undefined) {
+        return said.code === 0 ? [] : [`all rights: exit code ${said.code}, ${said.error}`];
+      }
+      return said.code === 1 && tells(said.error, missing)
+        ? []
+        : [`${nameOf(missing)}: exit code ${said.code}, ${said.error}`];
+    });
+    expect(all.length).toBeGreaterThan(1);
+    expect(faults).toEqual([]);
+  },
+);

@@ -122,3 +122,23 @@ export async function makeWorld(
     },
   } as never);
 }
+
+/** What only an uninstallation looks for: a Job whose launch was not complete. */
+export async function makeHeldJob(client: KubeClient, namespace: string): Promise<void> {
+  await client.create(resources.jobs, {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: {
+      name: "held-1",
+      namespace,
+      labels: { [NAME_LABEL]: "held" },
+      finalizers: [LAUNCH_FINALIZER],
+    },
+    spec: {
+      suspend: true,
+      template: {
+        spec: { restartPolicy: "Never", containers: [{ name: "x", image: "busybox:1.36" }] },
+      },
+    },
+  } as never);
+}
