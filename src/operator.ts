@@ -22,6 +22,7 @@ import { createBackend } from "./operator/backend.ts";
 import {
   createClockReport,
   createObserver,
+  eventsAtLevel,
   onMembership,
   onMembershipTrouble,
   onSuperseded,
@@ -99,7 +100,7 @@ export function createOperator(o: OperatorOptions): Operator {
       client,
       clock,
       timers,
-      events,
+      events: eventsAtLevel(events, config.logLevel),
       process,
       locks: backend.locks,
       lockBackend: backend.state,

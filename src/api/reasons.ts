@@ -21,6 +21,7 @@ export const EventReason = {
   TemplateRejected: "TemplateRejected",
   InvalidAnnotation: "InvalidAnnotation",
   TakenOver: "TakenOver",
+  LockAcquired: "LockAcquired",
   LockLost: "LockLost",
   LockStuck: "LockStuck",
   LabelRestored: "LabelRestored",
@@ -32,6 +33,9 @@ export const EventReason = {
   LedgerBlocked: "LedgerBlocked",
 } as const;
 export type EventReason = (typeof EventReason)[keyof typeof EventReason];
+
+/** Events that come with each run and say that all is well: recorded only when the operator logs at level debug. */
+export const DEBUG_EVENTS: readonly EventReason[] = [EventReason.LockAcquired];
 
 /** Condition types of status.conditions. */
 export const ConditionType = {

@@ -57,9 +57,13 @@ interface Held {
   /** Share of the lease after which this replica renews. */
   share: number;
   first: boolean;
+  /** By the replica that launched, for the first time: from here on it has the lease of a run. */
+  fresh: boolean;
 }
 
 interface Renewal {
+  key: Key;
+  run: Run;
   /** Monotonic, ms. */
   at: number;
   first: boolean;
@@ -115,27 +119,49 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
         const first = rank === 0 || (launched && before === undefined);
         if (rank === 0 && before?.first === false && !launched) takenOver(key, run);
         const at = before?.at ?? (first ? now : now + rank * HEAD_START_MS);
-        renewals.set(run.runId, { ...before, at, first });
+        renewals.set(run.runId, { ...before, key, run, at, first });
         if (at > now) continue;
         const share = first ? (SHARES[0] ?? LAST_SHARE) : (SHARES[rank] ?? LAST_SHARE);
         const leaseMs = leaseMsOf(run.lock);
-        renewals.set(run.runId, { ...before, at: now + leaseMs * share, first });
+        renewals.set(run.runId, { ...before, key, run, at: now + leaseMs * share, first });
+        const fresh = launched && before === undefined;
         for (const lockKey of lockKeysOf(run)) {
-          entries.push({ key, run, lockKey, leaseMs, share, first });
+          entries.push({ key, run, lockKey, leaseMs, share, first, fresh });
         }
       }
     }
-    for (const runId of renewals.keys()) {
+    for (const [runId, renewal] of renewals) {
       if (ours.has(runId)) continue;
       renewals.delete(runId);
       for (const id of told) if (id.startsWith(`${runId} `)) told.delete(id);
+      if (renewal.first) hasEnded(renewal);
     }
     return entries;
+  }
+
+  /**
+   * Whoever ends a run releases its lock; unless he dies in between, or the answer to his write is lost. Then the lock would
+   * hold up the next run until its lease is over, which may be an hour.
+   */
+  function hasEnded({ key, run }: Renewal): void {
+    // A ledger that was deleted by hand tells nothing of its runs.
+    if (o.ledgers.cached(key)?.contents.state !== "present") return;
+    void o.locks.release(run.lockKey, run.lockValue, leaseMsOf(run.lock));
   }
 
   function lockKeysOf({ lockKey, lock }: Run): string[] {
     const mutexes = lock?.mutexes ?? [];
     return [lockKey, ...mutexes.map((mutex) => mutexLockKey(o.lockPrefix, mutex))];
+  }
+
+  function acquired(locks: readonly Held[]): void {
+    const [held] = locks;
+    const owner = held === undefined ? undefined : o.owners.cached(held.key);
+    if (held === undefined || owner === undefined) return;
+    const { run, leaseMs } = held;
+    const keys = locks.map(({ lockKey }) => lockKey).join(", ");
+    const message = `Job ${run.jobName} holds ${keys} with a lease of ${leaseMs / 1000} s, token ${run.token}`;
+    o.events.event(owner, "Normal", EventReason.LockAcquired, message);
   }
 
   /** Those who ranked before this replica are gone. */
@@ -191,6 +217,11 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     for (const outcome of ["renewed", "lost", "noQuorum"] as const) {
       if (counts[outcome] > 0) o.observe.lockRenewal({ outcome, count: counts[outcome] });
     }
+    const fresh = Map.groupBy(
+      entries.filter((entry) => entry.fresh),
+      ({ run }) => run.runId,
+    );
+    for (const [runId, locks] of fresh) if (renewals.has(runId)) acquired(locks);
     await Promise.all(lost.map(regain));
   }
 
@@ -215,7 +246,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     const id = `${run.runId} ${lockKey}`;
     // Taken or not, there is nothing more to do before the next renewal is due.
     if (outcome !== "noQuorum") {
-      renewals.set(run.runId, { at: o.clock.monotonic() + leaseMs * share, first });
+      renewals.set(run.runId, { key, run, at: o.clock.monotonic() + leaseMs * share, first });
     }
     if (outcome === "won") {
       kept(held, asked);

@@ -1,11 +1,11 @@
 /** What the controller and the watches tell, as log lines, metrics and readiness checks. */
-import { Reason } from "../api/reasons.ts";
+import { DEBUG_EVENTS, Reason } from "../api/reasons.ts";
 import { isFence } from "../controller/member-lease.ts";
-import type { Observer } from "../controller/ports.ts";
+import type { EventSink, Observer } from "../controller/ports.ts";
 import type { SkewMeter } from "../controller/skew.ts";
 import { clockSkewMessage, isClockWrong } from "../domain/decide/index.ts";
 import { isKubeError, type ReflectorHealth } from "../kube/index.ts";
-import type { Health, Logger, Metrics } from "../telemetry/index.ts";
+import type { Health, Logger, LogLevel, Metrics } from "../telemetry/index.ts";
 import type { Troubles } from "./troubles.ts";
 
 /** What somebody can do about a check that fails. */
@@ -110,6 +110,16 @@ export function createClockReport(
     const event = Reason.ClockSkew;
     if (wrong) log.error("the clock is wrong", { event, reason: clockSkewMessage(skewMs) });
     else log.info("the clock agrees with the API server's again: taking ticks", { event });
+  };
+}
+
+/** Leaves out the events for debugging, unless the operator logs at that level. */
+export function eventsAtLevel(events: EventSink, level: LogLevel): EventSink {
+  if (level === "debug") return events;
+  return {
+    event(regarding, type, reason, message) {
+      if (!DEBUG_EVENTS.includes(reason)) events.event(regarding, type, reason, message);
+    },
   };
 }
 

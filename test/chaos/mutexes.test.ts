@@ -121,9 +121,18 @@ describe.concurrent("runs that share a mutex", () => {
 
   it("wait, say so, and give up when waitSeconds are over", async () => {
     const lab = await aLab();
-    const replica = await lab.replica("a");
+    const replica = await lab.replica("a", { flags: ["--log-level=debug"] });
     await lab.create("holder", { lock, job: NEVER_FINISHES });
     const [held] = await lab.seen.created("holder", 1);
+    const acquired = await lab.seen.until(
+      "the event for debugging",
+      () => lab.seen.events(EventReason.LockAcquired)[0]?.message,
+    );
+    expect(acquired).toMatch(
+      new RegExp(
+        `^Job ${held!.name} holds \\S+/holder, \\S+:mutex:\\S+/db with a lease of 30 s, token ${held!.token}$`,
+      ),
+    );
     await lab.create("waiter", { lock: { mutexes: ["db"], waitSeconds: 5 } });
     await lab.seen.until("it waits", () => {
       const run = lab.seen.ledger("waiter")?.runs[0];
@@ -151,7 +160,12 @@ describe.concurrent("runs that share a mutex", () => {
     );
     expect(given.message).toContain("waitSeconds");
     expect(lab.seen.jobs("waiter")).toEqual([]);
-    expect(await replica.metrics()).toMatch(/lockedcron_mutex_busy_total [1-9]/);
+    const metrics = await replica.metrics();
+    expect(metrics).toMatch(/lockedcron_mutex_busy_total [1-9]/);
+    expect(metrics).toMatch(/mutex_wait_seconds_count\{outcome="gaveUp"\} [1-9]/);
+    expect(metrics).toMatch(/mutex_wait_seconds_count\{outcome="taken"\} 1\n/);
+    expect(metrics).toMatch(/lockedcron_runs_active 1\n/);
+    expect(metrics).toMatch(/lock_renewals_total\{outcome="renewed"\} [1-9]/);
   });
 
   it("get it from a run whose Job was deleted by hand", async () => {
@@ -174,7 +188,7 @@ describe.concurrent("the lock of a run that somebody else has taken in Redis", (
 
   it("is told, and the run ends as onLost says", async () => {
     const lab = await aLab();
-    await lab.replica("a");
+    const replica = await lab.replica("a");
     const onLost = { leaseSeconds: 5, onLost: "Delete" } as const;
     await lab.create("one", { lock: onLost, job: NEVER_FINISHES });
     const [job] = await lab.seen.created("one", 1);
@@ -187,6 +201,13 @@ describe.concurrent("the lock of a run that somebody else has taken in Redis", (
     await lab.seen.until("its Job is gone", () => job!.deletedAt);
     await Promise.all(world().redis.map((server) => server.command("DEL", run.lockKey)));
     expect(lab.seen.events(EventReason.LockLost)).toHaveLength(1);
+    await until("the metrics", 90_000, async () => {
+      const metrics = await replica.metrics();
+      const held = /run_lock_hold_seconds_count [1-9]/.test(metrics);
+      return held && /lock_renewals_total\{outcome="lost"\} [1-9]/.test(metrics);
+    });
+    // For debugging only: this replica logs at level info.
+    expect(lab.seen.events(EventReason.LockAcquired)).toEqual([]);
   });
 
   it("is taken anew when it was only forgotten", async () => {

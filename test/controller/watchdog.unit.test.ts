@@ -1,9 +1,12 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createWatchdog, type Watchdog } from "../../src/controller/watchdog.ts";
 import { rankOf } from "../../src/domain/election.ts";
 import { claim } from "../../src/domain/claim.ts";
+import { endRun } from "../../src/domain/ledger-end.ts";
 import { newLedger, recordStarted, type Ledger } from "../../src/domain/ledger.ts";
 import type { LedgerRecord } from "../../src/controller/ports.ts";
+import { aRecord } from "../builders/context.ts";
+import { aLockedCronJob } from "../builders/objects.ts";
 import { manualTime, type ManualTime } from "./manual-time.ts";
 
 const KEY = "team/report";
@@ -34,24 +37,34 @@ function watchdogOf(
   replica: string,
   time: ManualTime,
   launchedBy: string,
-  o: { live?: () => readonly string[]; onTakenOver?: () => void } = {},
+  o: {
+    live?: () => readonly string[];
+    onTakenOver?: () => void;
+    /** What Redis says to each renewal; default: renewed. */
+    answer?: () => "renewed" | "noQuorum";
+    /** The watch of ledgers stands still, and this is what the API server says when it is asked; rejects: it is away. */
+    stale?: () => Promise<LedgerRecord | undefined>;
+  } = {},
 ) {
   const renewals: number[] = [];
+  const told: string[] = [];
   const contents = { state: "present" as const, ledger: started(launchedBy) };
   const record = { contents } as LedgerRecord;
+  const released: string[] = [];
+  let there: LedgerRecord | undefined = record;
   const watchdog: Watchdog = createWatchdog({
     ledgers: {
-      withRuns: () => [KEY],
-      cached: () => record,
+      withRuns: () => (there === undefined ? [] : [KEY]),
+      cached: () => there,
       last: () => undefined,
       forget: () => undefined,
       reserve: async () => record,
-      read: async () => record,
+      read: o.stale ?? (async () => record),
       create: async () => record,
       write: async () => record,
       letGo: async () => undefined,
     },
-    owners: { cached: () => undefined, read: async () => undefined },
+    owners: { cached: () => aLockedCronJob(), read: async () => undefined },
     locks: {
       tryAcquire: async () => ({ outcome: "held", isValid: () => false }),
       async extendMany(entries) {
@@ -59,21 +72,25 @@ function watchdogOf(
           expect(leaseMs).toBe(LEASE_MS);
           renewals.push(time.clock.monotonic());
         }
-        return entries.map(() => "renewed" as const);
+        return entries.map(() => o.answer?.() ?? "renewed");
       },
-      release: async () => undefined,
+      release: async (key, value) => released.push(`${key} ${value}`),
     },
     members: { live: o.live ?? (() => REPLICAS) },
-    events: { event: () => undefined },
+    events: { event: (_, type, reason, message) => told.push(`${type} ${reason}: ${message}`) },
     observe: { lockRenewal: () => undefined, lockTakenOver: o.onTakenOver ?? (() => undefined) },
     lockPrefix: "lockedcron:c1",
     onLost: () => undefined,
     clock: time.clock,
     timers: time.timers,
+    isStale: () => o.stale !== undefined,
     replica,
     process: `${replica}/1`,
   });
-  return { watchdog, renewals };
+  const becomes = (ledger: Ledger | undefined): void => {
+    there = ledger === undefined ? undefined : aRecord(ledger);
+  };
+  return { watchdog, renewals, told, released, becomes };
 }
 
 async function renewalsOf(replica: string, launchedBy: string, ms: number): Promise<number[]> {
@@ -102,7 +119,7 @@ it("one that becomes the first in line says so, once", async () => {
   const time = manualTime();
   const taken: string[] = [];
   let live = REPLICAS;
-  const { watchdog } = watchdogOf(second, time, first, {
+  const { watchdog, told } = watchdogOf(second, time, first, {
     live: () => live,
     onTakenOver: () => taken.push(second),
   });
@@ -112,6 +129,78 @@ it("one that becomes the first in line says so, once", async () => {
   await watchdog.round();
   await watchdog.round();
   expect(taken).toEqual([second]);
+  expect(told).toEqual([
+    `Normal LockTakenOver: Replica ${second} renews the lock of job report-0 from now on`,
+  ]);
+});
+
+it("the replica that launched says that the run has its lock, once it has it for the lease of a run", async () => {
+  const time = manualTime();
+  let answer: "renewed" | "noQuorum" = "noQuorum";
+  const { watchdog, told } = watchdogOf(third, time, third, { answer: () => answer });
+  await watchdog.round();
+  expect(told).toEqual([]);
+  answer = "renewed";
+  await watchdog.round();
+  await time.pass(LEASE_MS);
+  await watchdog.round();
+  expect(told).toEqual(["Normal LockAcquired: Job report-0 holds k with a lease of 15 s, token 1"]);
+  const other = watchdogOf(first, time, third);
+  await other.watchdog.round();
+  expect(other.told).toEqual([]);
+});
+
+describe("when a run has left its ledger", () => {
+  const without = newLedger({ owner: "uid", schedule: "[]", anchor: 0 });
+
+  it("the first in line releases its lock once more: whoever ended it may have died before he did", async () => {
+    const { watchdog, released, becomes } = watchdogOf(first, manualTime(), second);
+    await watchdog.round();
+    becomes(without);
+    await watchdog.round();
+    await watchdog.round();
+    expect(released).toEqual(["k v"]);
+  });
+
+  it("the others do not, and nobody does when the ledger itself was deleted", async () => {
+    const other = watchdogOf(third, manualTime(), second);
+    const deleted = watchdogOf(first, manualTime(), second);
+    for (const { watchdog, becomes } of [other, deleted]) {
+      await watchdog.round();
+      becomes(watchdog === other.watchdog ? without : undefined);
+      await watchdog.round();
+    }
+    expect([...other.released, ...deleted.released]).toEqual([]);
+  });
+});
+
+describe("while the watch of ledgers stands still", () => {
+  const recordOf = (ledger: Ledger): LedgerRecord => aRecord(ledger);
+  const over = endRun(started(first), RUN.runId, {
+    decision: {
+      at: 1,
+      tick: RUN.tick,
+      decision: "Finished",
+      reason: "JobFinished",
+      message: "",
+      replica: first,
+    },
+  });
+
+  it.each<[what: string, stale: () => Promise<LedgerRecord | undefined>, renewed: number]>([
+    [
+      "a run that lives by the ledger as it is now keeps its lock",
+      async () => recordOf(started(first)),
+      1,
+    ],
+    ["the lock of one that is over is not renewed", async () => recordOf(over), 0],
+    ["nor that of one whose ledger is gone", async () => undefined, 0],
+    ["a run of which nobody can tell counts as alive", () => Promise.reject(new Error("away")), 1],
+  ])("%s", async (_, stale, renewed) => {
+    const { watchdog, renewals } = watchdogOf(first, manualTime(), second, { stale });
+    await watchdog.round();
+    expect(renewals).toHaveLength(renewed);
+  });
 });
 
 it("counts as held what it renews as the first in line", async () => {
