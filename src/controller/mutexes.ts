@@ -11,6 +11,9 @@ import { holderOf, leaseMsOf, mutexLockKey, parseHolder } from "../domain/lock-t
 import { isOver as runIsOver, type Ledger, type Run } from "../domain/ledger.ts";
 import type { Jobs, Ledgers, Locks, MutexFences, MutexRecord } from "./ports.ts";
 
+/** As spec.lock.leaseSeconds allows: the terms of a run that is gone are not known. */
+const LONGEST_LEASE_MS = 3_600_000;
+
 export interface MutexBook {
   readonly fences: MutexFences;
   /** What keeps a waiting run from its mutexes, by the caches alone. */
@@ -19,7 +22,10 @@ export interface MutexBook {
   livesByCache(holder: string): boolean;
   /** Linearizable. ORDER: after the fence that names the holder was read. */
   isOver(holder: string): Promise<boolean>;
-  /** Frees this very version; rejects with Conflict when it has moved on. */
+  /**
+   * Frees this very version, and what its holder has left in Redis; rejects with Conflict when it has moved on. ORDER: only
+   * after isOver() said so.
+   */
   free(record: MutexRecord): Promise<MutexRecord>;
   /**
    * Frees everything that the run holds, in the cluster and in Redis. ORDER: only after the ledger says that it is over.
@@ -65,6 +71,16 @@ export function createMutexBook(o: {
   }
 
   async function free(record: MutexRecord): Promise<MutexRecord> {
+    const next = await freeFence(record);
+    // Whoever ended the run died before he came to this, else its fence would be free: nobody else releases the lock.
+    const holder = parseHolder(record.holder ?? "");
+    if (holder !== undefined) {
+      void o.locks.release(lockKey(record.mutex), holder.lockValue, LONGEST_LEASE_MS);
+    }
+    return next;
+  }
+
+  async function freeFence(record: MutexRecord): Promise<MutexRecord> {
     const { mutex, token } = record;
     const next = await fences.write(mutex, record, { holder: undefined, token });
     // Somebody has deleted it while it was held: it went with this write, but its token must not begin anew.
@@ -107,7 +123,7 @@ export function createMutexBook(o: {
         void o.locks.release(lockKey(mutex), run.lockValue, leaseMs);
         try {
           const fence = await fences.read(mutex);
-          if (fence?.holder === holder) await free(fence);
+          if (fence?.holder === holder) await freeFence(fence);
         } catch {
           continue;
         }

@@ -30,7 +30,7 @@ function aBook(o: {
   fences?: MutexRecord[];
 }) {
   const writes: { mutex: string; version: string | undefined; holder: string | undefined }[] = [];
-  const released: string[] = [];
+  const released: [key: string, value: string][] = [];
   const contents = { state: "newer" as const, message: "" };
   const record =
     o.ledger === undefined
@@ -53,7 +53,7 @@ function aBook(o: {
       read: async () => (o.job === undefined ? undefined : aJobView(o.job)),
       hasLivePodsNamed: async () => o.livePods ?? false,
     },
-    locks: { release: async (key) => released.push(key) },
+    locks: { release: async (key, value) => released.push([key, value]) },
     lockPrefix: "lockedcron:c1",
   });
   return { book, writes, released };
@@ -131,6 +131,13 @@ it("a run that is over frees its own fences and no other", async () => {
   await book.freeAllOf(KEY, run({ lock: { mutexes: ["team/b", "team/db", "team/none"] } }));
   expect(writes).toEqual([{ mutex: "team/db", version: "7", holder: undefined }]);
   expect(released).toHaveLength(3);
+});
+
+it("whoever frees the fence of a run that is over releases what it has left in Redis, by its own value", async () => {
+  const { book, writes, released } = aBook({ fences: [aFence()] });
+  await book.free(aFence());
+  expect(writes).toHaveLength(1);
+  expect(released).toEqual([["lockedcron:c1:mutex:team/db", LOCK_VALUE]]);
 });
 
 describe("the sweep", () => {
