@@ -26,7 +26,7 @@ interface Template {
 
 interface PodSpec {
   readonly volumes?: readonly object[];
-  readonly containers: readonly { readonly image: string }[];
+  readonly containers: readonly { readonly image: string; readonly args?: readonly string[] }[];
 }
 
 const SYSTEM = "lockedcron-system";
@@ -144,6 +144,19 @@ describe("what is rendered", () => {
     ]);
     const off = { serviceMonitor: { enabled: false }, prometheusRule: { enabled: false } };
     expect(await kinds({ monitoring: off }, MONITORING)).toEqual([]);
+  });
+
+  it("the namespaces whose mutexes all may use reach the operator, with rights there", async () => {
+    const all = manifests(await render(helms.helm, MATRIX["mutexes of another namespace"]));
+    const args = all.flatMap(({ spec }) => spec?.template?.spec.containers[0]?.args ?? []);
+    expect(args).toContain("--shared-mutex-namespaces=team-a,team-b");
+    // In team-a, which it watches, it has its rights anyway.
+    const roles = all.filter(
+      ({ kind, metadata }) => kind === "Role" && metadata.namespace === "team-b",
+    );
+    expect(roles.flatMap(({ rules }) => rules)).toEqual([
+      expect.objectContaining({ resources: ["leases"] }),
+    ]);
   });
 
   it("with a list of namespaces nothing grants rights beyond them", async () => {
