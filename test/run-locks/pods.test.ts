@@ -4,20 +4,23 @@
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { until } from "../cluster/proc.ts";
+import { disruptions, SPARE } from "./disruptions.ts";
 import {
   openScene,
+  held as heldIn,
   NAMESPACE,
   PATIENCE_MS,
   violations,
   type Scene,
-  type SeenRun,
 } from "./scene.ts";
+import type { SeenRun } from "./seen.ts";
 
-vi.setConfig({ maxConcurrency: 12, testTimeout: 400_000, hookTimeout: 400_000 });
+vi.setConfig({ maxConcurrency: 16, testTimeout: 400_000, hookTimeout: 400_000 });
 
 let scene: Scene;
 beforeAll(async () => {
-  scene = await openScene();
+  scene = await openScene({ nodes: 3 });
+  await scene.cluster.kubectl(["taint", "node", SPARE.node, `${SPARE.taint}=:NoSchedule`]);
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
@@ -26,14 +29,7 @@ const FOR_EVER = "trap 'exit 0' TERM; while :; do sleep 1; done";
 /** Heeds no TERM: only its end or the kubelet's KILL ends it. */
 const HUNG = "trap '' TERM; while :; do sleep 1; done";
 
-async function held(run: SeenRun): Promise<void> {
-  expect(run.overAt).toBeUndefined();
-  await until(
-    `the lock of ${run.run.jobName} is held`,
-    PATIENCE_MS,
-    async () => (await scene.inRedis(run.run.lockKey)) === run.run.lockValue,
-  );
-}
+const held = (run: SeenRun) => heldIn(scene, run);
 
 describe.concurrent("the lock of a run", () => {
   it("ends with its pod", async () => {
@@ -214,6 +210,8 @@ describe.concurrent("the lock of a run", () => {
     expect(most.run.lock?.atMostSeconds).toBe(4);
   });
 });
+
+disruptions(() => scene);
 
 describe("while a node is cut off", () => {
   it("the lock of a run there stays, though its Job is deleted, until the node confirms that its pod is gone", async () => {

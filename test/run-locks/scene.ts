@@ -1,62 +1,29 @@
 /** Two real nodes, three Redis nodes, replicas of the operator, and a witness of every pod from its first version on. */
-import { LEDGER_ANNOTATION, ledgerName, NAME_LABEL } from "../../src/api/names.ts";
-import type { KubeObject, LockedCronJob, LockSpec } from "../../src/api/types.ts";
+import type { LockedCronJob, LockSpec } from "../../src/api/types.ts";
 import { resources } from "../../src/controller/caches.ts";
-import { parseLedger } from "../../src/domain/ledger-json.ts";
-import { isOver, type Run } from "../../src/domain/ledger.ts";
-import type { KubeClient, ResourceType } from "../../src/kube/index.ts";
-import { openStream } from "../chaos/stream.ts";
+import type { KubeClient } from "../../src/kube/index.ts";
 import { startCluster, type NodesCluster } from "../cluster/cluster.ts";
 import { until } from "../cluster/proc.ts";
 import { clientOf, installCrd } from "../crd/fixture.ts";
-import { startReplica, type Replica } from "../harness/replica.ts";
+import { startReplica, type LogLine, type Replica } from "../harness/replica.ts";
 import { startRedisNodes, type RedisServer } from "../redis/server.ts";
+import { openSeen, type Seen, type SeenPod, type SeenRun } from "./seen.ts";
+import { openWays, type Ways } from "./ways.ts";
 
 export const NAMESPACE = "runs";
 /** Containers start slowly on a machine that has much else to do. */
 export const PATIENCE_MS = 240_000;
 
-export interface Pod extends KubeObject {
-  spec: { nodeName?: string };
-  status?: {
-    phase?: string;
-    containerStatuses?: {
-      containerID?: string;
-      restartCount: number;
-      state?: { running?: object };
-    }[];
-  };
-}
-
-export interface SeenPod {
-  name: string;
-  job: string;
-  /** As last seen. */
-  object: Pod;
-  /** resourceVersion at which it was first seen to run; at which it was terminal or gone. */
-  ranAt?: number;
-  goneAt?: number;
-}
-
-export interface SeenRun {
-  name: string;
-  run: Run;
-  /** resourceVersion of the ledger that first had it; that first had it over or not at all. */
-  begunAt: number;
-  overAt?: number;
-}
-
-const podType = resources.pods as unknown as ResourceType<Pod>;
-
-export interface Scene extends AsyncDisposable {
+export interface Scene extends Seen {
+  namespace: string;
   cluster: NodesCluster;
   client: KubeClient;
   redis: readonly RedisServer[];
   replicas: Replica[];
   /** Starts a replica and waits until it takes ticks; the test never runs two under one name. */
   start(name: string): Promise<Replica>;
-  pods(name: string): SeenPod[];
-  runs(name: string): SeenRun[];
+  /** Of each replica, by name, if they were asked for. */
+  ways: ReadonlyMap<string, Ways>;
   /** Starts one run of a LockedCronJob that has this container and Job spec. */
   begin(name: string, o: Workload): Promise<SeenRun>;
   /** The first pod of it that runs. */
@@ -67,6 +34,7 @@ export interface Scene extends AsyncDisposable {
 }
 
 export interface Workload {
+  namespace?: string;
   /** Of `sh -c`. */
   script: string;
   job?: Record<string, unknown>;
@@ -74,89 +42,84 @@ export interface Workload {
   lock?: LockSpec;
 }
 
-export async function openScene(replicaCount = 2, redisCount = 3): Promise<Scene> {
+export interface SceneOptions {
+  /** Default: 2. */
+  nodes?: number;
+  replicas?: number;
+  redisNodes?: number;
+  /** Each replica has ways of its own to the API server and to Redis, which can be cut. */
+  cuttable?: boolean;
+  onLine?: (replica: string, line: LogLine) => void;
+  /** The cluster and the Redis nodes are this one's; the namespace and the replicas are not. */
+  within?: Scene;
+  namespace?: string;
+}
+
+async function startNodes(nodes: number): Promise<NodesCluster> {
   const cluster = await startCluster({
     mode: "nodes",
-    nodes: 2,
+    nodes,
     // Losing a node is noticed within seconds instead of a minute.
     kubelet: { nodeLeaseDurationSeconds: 4, nodeStatusUpdateFrequency: "1s" },
     flags: {
       controllerManager: { "node-monitor-grace-period": "6s", "node-monitor-period": "1s" },
     },
   });
-  const client = clientOf(cluster.adminKubeconfig);
   await installCrd(cluster);
-  await cluster.kubectl(["create", "namespace", NAMESPACE]);
-  const redis = await startRedisNodes(redisCount);
-  const pods = new Map<string, SeenPod>();
-  const runs = new Map<string, SeenRun>();
-  const streams = [
-    await openStream(client, podType, NAMESPACE, (change, pod) => {
-      const { uid, labels = {}, resourceVersion } = pod.metadata;
-      if (labels[NAME_LABEL] === undefined) return;
-      const job = labels["batch.kubernetes.io/job-name"] ?? "";
-      const seen = pods.get(uid) ?? { name: labels[NAME_LABEL], job, object: pod };
-      seen.object = pod;
-      const { phase } = pod.status ?? {};
-      if (phase === "Running") seen.ranAt ??= Number(resourceVersion);
-      const terminal = phase === "Succeeded" || phase === "Failed";
-      if (change === "DELETED" || terminal) seen.goneAt ??= Number(resourceVersion);
-      pods.set(uid, seen);
-    }),
-    await openStream(client, resources.leases, NAMESPACE, (_, lease) => {
-      const parsed = parseLedger(lease.metadata.annotations?.[LEDGER_ANNOTATION]);
-      if (!parsed.ok) return;
-      const version = Number(lease.metadata.resourceVersion);
-      const name = lease.metadata.name.slice(ledgerName("").length);
-      for (const run of parsed.ledger.runs) {
-        const seen = runs.get(run.lockValue) ?? { name, run, begunAt: version };
-        seen.run = run;
-        if (isOver(run)) seen.overAt ??= version;
-        runs.set(run.lockValue, seen);
-      }
-      for (const seen of runs.values()) {
-        const there = parsed.ledger.runs.some((run) => run.lockValue === seen.run.lockValue);
-        if (seen.name === name && !there) seen.overAt ??= version;
-      }
-    }),
-  ];
+  return cluster;
+}
+
+export async function openScene(o: SceneOptions = {}): Promise<Scene> {
+  const { namespace = NAMESPACE } = o;
+  const cluster = o.within?.cluster ?? (await startNodes(o.nodes ?? 2));
+  const client = clientOf(cluster.adminKubeconfig);
+  await cluster.kubectl(["create", "namespace", namespace]);
+  const redis = o.within?.redis ?? (await startRedisNodes(o.redisNodes ?? 3));
+  const seen = await openSeen(client, namespace);
+  const ways = new Map<string, Ways>();
   const replicas: Replica[] = [];
-  for (let n = 0; n < replicaCount; n++) replicas.push(await start(`replica-${n}`));
+  for (let n = 0; n < (o.replicas ?? 2); n++) replicas.push(await start(`replica-${n}`));
 
   async function start(name: string): Promise<Replica> {
+    if (o.cuttable === true && !ways.has(name)) {
+      ways.set(name, await openWays(name, cluster, redis));
+    }
     const replica = await startReplica({
       name,
-      kubeconfig: cluster.kubeconfigPath,
-      redis: redis.map(({ url }) => url),
-      namespace: NAMESPACE,
-      flags: ["--membership-lease-seconds=3", "--take-over-after-ms=1000"],
+      kubeconfig: ways.get(name)?.kubeconfig ?? cluster.kubeconfigPath,
+      redis: ways.get(name)?.redis ?? redis.map(({ url }) => url),
+      namespace,
+      flags: [
+        `--watch-namespaces=${namespace}`,
+        "--membership-lease-seconds=3",
+        "--take-over-after-ms=1000",
+      ],
+      onLine: (line) => o.onLine?.(name, line),
     });
     await replica.line("takes ticks", ({ event }) => event === "Started", PATIENCE_MS);
     return replica;
   }
 
   const scene: Scene = {
+    ...seen,
+    namespace,
     cluster,
     client,
     redis,
     replicas,
     start,
-    pods: (name) => [...pods.values()].filter((pod) => pod.name === name),
-    runs: (name) => [...runs.values()].filter((run) => run.name === name),
+    ways,
     async begin(name, o) {
-      await client.create(resources.lockedCronJobs, manifest(name, o), { timeoutMs: 60_000 });
+      const object = manifest(name, { namespace, ...o });
+      await client.create(resources.lockedCronJobs, object, { timeoutMs: 60_000 });
       const begun = await until(`a run of ${name}`, PATIENCE_MS, async () =>
         scene.runs(name).find(({ run }) => run.jobUID !== undefined),
       );
       // One run is enough; what is active goes on.
       const body = { spec: { suspend: true } };
-      const id = { namespace: NAMESPACE, name };
-      await client.patch(
-        resources.lockedCronJobs,
-        id,
-        { type: "merge", body },
-        { timeoutMs: 60_000 },
-      );
+      const id = { namespace, name };
+      const patch = { type: "merge", body } as const;
+      await client.patch(resources.lockedCronJobs, id, patch, { timeoutMs: 60_000 });
       return begun;
     },
     running: (name) =>
@@ -174,8 +137,10 @@ export async function openScene(replicaCount = 2, redisCount = 3): Promise<Scene
     async [Symbol.asyncDispose]() {
       for (const replica of replicas) replica.resume();
       await Promise.all(replicas.map((replica) => replica.kill()));
-      await Promise.all(streams.map((stream) => stream.close()));
+      await seen[Symbol.asyncDispose]();
       await client[Symbol.asyncDispose]();
+      await Promise.all([...ways.values()].map((way) => way[Symbol.asyncDispose]()));
+      if (o.within !== undefined) return;
       await Promise.all(redis.map((server) => server.stop()));
       await cluster.stop();
     },
@@ -187,7 +152,7 @@ export function manifest(name: string, o: Workload): LockedCronJob {
   const object = {
     apiVersion: "lockedcron.io/v1alpha1",
     kind: "LockedCronJob",
-    metadata: { name, namespace: NAMESPACE },
+    metadata: { name, namespace: o.namespace ?? NAMESPACE },
     spec: {
       schedule: "@every 1s",
       lock: o.lock ?? {},
@@ -221,6 +186,16 @@ export function manifest(name: string, o: Workload): LockedCronJob {
     },
   };
   return object as unknown as LockedCronJob;
+}
+
+/** The run is not over, and its lock is there. */
+export async function held(scene: Scene, { run, overAt }: SeenRun): Promise<void> {
+  if (overAt !== undefined) throw new Error(`${run.jobName} is over`);
+  await until(
+    `the lock of ${run.jobName} is held`,
+    PATIENCE_MS,
+    async () => (await scene.inRedis(run.lockKey)) === run.lockValue,
+  );
 }
 
 /** What is wrong: a run that was over while a pod of it was not gone, or a lock that is left behind. */

@@ -1,17 +1,23 @@
 /**
- * `make soak-locks`: runs that share a mutex, on real pods of two nodes, under random faults, until SOAK_RUNS (200) have
- * started. At the end: no two ever ran at the same time, each run has come to its end, and no lock is left.
+ * `make soak-locks`: runs that share mutexes, on real pods of two nodes, three replicas and five Redis nodes, under random
+ * faults, until SOAK_RUNS (200) have started. Several groups of LockedCronJobs, a mutex each, go on side by side. At the
+ * end: no two of a group ever ran at the same time, tokens have grown, each run has come to its end, and no lock was left
+ * for longer than a lease after the pods of its run were gone.
  *
  * SOAK_SEED repeats the choice of faults (not their timing), SOAK_NODE_AWAY_S and SOAK_PAUSE_S shorten the long ones.
  */
-import { mkdtempSync, writeFileSync, chmodSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { resources } from "../../src/controller/caches.ts";
+import { mulberry32 } from "../builders/random.ts";
 import { until } from "../cluster/proc.ts";
-import { manifest, NAMESPACE, openScene, type Scene } from "./scene.ts";
-import { overlaps, readLines, type Forced } from "./witness.ts";
+import type { Replica } from "../harness/replica.ts";
+import { manifest, NAMESPACE, openScene } from "./scene.ts";
+import { createFaults } from "./soak-faults.ts";
+import { watchLocksLeft } from "./soak-locks-left.ts";
+import { overlaps, readLines, tokensThatDoNotGrow } from "./witness.ts";
 
 const RUNS = Number(process.env["SOAK_RUNS"] ?? 200);
 const SEED = Number(process.env["SOAK_SEED"] ?? Date.now() % 100_000);
@@ -20,117 +26,60 @@ const PAUSE_MS = Number(process.env["SOAK_PAUSE_S"] ?? 45) * 1000;
 const LEASE_MS = 10_000;
 /** For everything to come to its end once the faults have stopped. */
 const REST_MS = 900_000;
-const NAMES = ["a", "b", "c", "d"];
+const GROUPS = ["a", "b", "c", "d"];
+const NAMES = GROUPS.flatMap((group) => [`${group}-1`, `${group}-2`, `${group}-3`]);
+const groupOf = (name: string): string => name.slice(0, 1);
 
-let state = SEED >>> 0;
-/** A small generator whose whole state is its seed. Source: T. Ettinger, mulberry32 (public domain). */
-function random(): number {
-  state = (state + 0x6d2b79f5) >>> 0;
-  let t = Math.imul(state ^ (state >>> 15), state | 1);
-  t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-}
-const below = (n: number): number => Math.floor(random() * n);
-const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T;
-
+const random = mulberry32(SEED);
 const say = (text: string): void =>
   console.log(`${new Date().toISOString().slice(11, 19)} ${text}`);
 
 const dir = mkdtempSync(join(tmpdir(), "witness-"));
-chmodSync(dir, 0o777);
-const file = join(dir, "lines");
-writeFileSync(file, "", { mode: 0o666 });
-chmodSync(file, 0o666);
+chmodSync(dir, 0o755);
+const fileOf = (group: string): string => join(dir, group);
+for (const group of GROUPS) {
+  writeFileSync(fileOf(group), "");
+  chmodSync(fileOf(group), 0o666);
+}
 
 /** Alive for two to four seconds, and says so all the time. TERM ends it at once, without a word. */
-const SCRIPT = `
-  me="$LOCKEDCRON_RUN_ID $HOSTNAME"
+const script = (group: string): string => `
+  me="$LOCKEDCRON_RUN_ID $HOSTNAME $LOCKEDCRON_TOKEN"
   trap 'exit 0' TERM
-  echo "start $me" >> /witness/lines
+  echo "start $me" >> /witness/${group}
   i=0
   while test $i -lt $((8 + LOCKEDCRON_TOKEN % 8)); do
-    echo "alive $me" >> /witness/lines
+    echo "alive $me" >> /witness/${group}
     usleep 250000
     i=$((i + 1))
   done
-  echo "end $me" >> /witness/lines`;
+  echo "end $me" >> /witness/${group}`;
 
-type Fault = (scene: Scene) => Promise<unknown>;
-const forced: Forced[] = [];
-const counts = new Map<string, number>();
-
-/** Each undoes itself; several may be at work at the same time. */
-const FAULTS: Record<string, Fault> = {
-  async "replica killed"({ replicas, start }) {
-    const victim = pick(replicas.filter((r) => r.alive()));
-    await victim.kill();
-    replicas.splice(replicas.indexOf(victim), 1);
-    replicas.push(await start(victim.name));
-  },
-  async "replica paused"({ replicas }) {
-    const victim = pick(replicas.filter((r) => r.alive()));
-    victim.pause();
-    await sleep(PAUSE_MS);
-    victim.resume();
-  },
-  async "Redis killed"({ redis }) {
-    const victims = redis.filter(() => random() < 0.5);
-    await Promise.all(victims.map((server) => server.kill()));
-    await sleep(2_000 + below(8_000));
-    await Promise.all(victims.map((server) => server.start()));
-  },
-  async "Redis all killed"({ redis }) {
-    await Promise.all(redis.map((server) => server.kill()));
-    await sleep(5_000 + below(15_000));
-    await Promise.all(redis.map((server) => server.start()));
-  },
-  "Redis wiped": ({ redis }) =>
-    Promise.all(redis.filter(() => random() < 0.6).map((server) => server.wipe())),
-  async "Redis paused"({ redis }) {
-    const victims = redis.filter(() => random() < 0.5);
-    for (const server of victims) server.pause();
-    await sleep(2_000 + below(10_000));
-    for (const server of victims) server.resume();
-  },
-  "API server restarted": ({ cluster }) =>
-    cluster.apiServer.restart({ how: pick(["SIGTERM", "SIGKILL"] as const) }),
-  async "node cut off"({ cluster }) {
-    const node = pick(cluster.nodes);
-    await node.cutOff();
-    await sleep(NODE_AWAY_MS);
-    await node.heal();
-  },
-  async "pod force-deleted"(scene) {
-    const alive = NAMES.flatMap((name) => scene.pods(name)).filter(
-      (pod) => pod.ranAt !== undefined && pod.goneAt === undefined,
-    );
-    if (alive.length === 0) return;
-    const { name } = pick(alive).object.metadata;
-    // ORDER: before it is deleted. What it writes until its kubelet has heard of it is on whoever forces.
-    forced.push({ pod: name, at: readLines(file).length });
-    const force = ["--force", "--grace-period=0", "--ignore-not-found"];
-    await scene.cluster.kubectl(["-n", NAMESPACE, "delete", "pod", name, ...force]);
-  },
-};
-/** Two that would undo each other's undoing do not go together. */
-const GROUPS: Record<string, string> = {
-  "Redis killed": "r",
-  "Redis all killed": "r",
-  "Redis wiped": "r",
-  "Redis paused": "r",
-  "replica killed": "p",
-  "replica paused": "p",
-  "node cut off": "n",
-};
-
-const scene = await openScene(3, 5);
-say(`seed ${SEED}, ${RUNS} runs, witness ${file}`);
+const scene = await openScene({
+  replicas: 3,
+  redisNodes: 5,
+  cuttable: true,
+  onLine: (replica, line) =>
+    appendFileSync(join(dir, `${replica}.log`), `${JSON.stringify(line)}\n`),
+});
+const faults = createFaults({
+  scene,
+  random,
+  pauseMs: PAUSE_MS,
+  nodeAwayMs: NODE_AWAY_MS,
+  names: NAMES,
+  linesOf: (name) => readLines(fileOf(groupOf(name))).length,
+});
+const left = watchLocksLeft({ scene, names: NAMES, leaseMs: LEASE_MS, ...faults });
+const wrong: string[] = [];
+const begun = performance.now();
+say(`seed ${SEED}, ${RUNS} runs, witness ${dir}`);
 for (const name of NAMES) {
   const object = manifest(name, {
-    script: SCRIPT,
+    script: script(groupOf(name)),
     job: { backoffLimit: 0 },
     pod: { volumes: [{ name: "witness", hostPath: { path: dir } }] },
-    lock: { mutexes: ["m"], waitSeconds: 3_600, leaseSeconds: LEASE_MS / 1000 },
+    lock: { mutexes: [groupOf(name)], waitSeconds: 3_600, leaseSeconds: LEASE_MS / 1000 },
   });
   const [container] = object.spec.jobTemplate.spec.template.spec.containers;
   if (container !== undefined)
@@ -139,26 +88,36 @@ for (const name of NAMES) {
 }
 
 const started = (): number =>
-  new Set(
-    readLines(file)
-      .filter(({ what }) => what === "start")
-      .map(({ run }) => run),
-  ).size;
-const busy = new Map<string, Promise<unknown>>();
-const broken: string[] = [];
-while (started() < RUNS && broken.length === 0) {
-  await sleep(2_000 + below(6_000));
-  const name = pick(Object.keys(FAULTS));
-  const group = GROUPS[name] ?? name;
-  if (busy.has(group)) continue;
-  counts.set(name, (counts.get(name) ?? 0) + 1);
-  say(`${started()} runs; ${name}`);
-  const fault = Promise.resolve(FAULTS[name]?.(scene))
-    .catch((error: unknown) => void broken.push(error instanceof Error ? error.message : "?"))
-    .finally(() => busy.delete(group));
-  busy.set(group, fault);
+  new Set(GROUPS.flatMap((group) => readLines(fileOf(group)).map(({ run }) => run))).size;
+
+/** None ends but those that are killed. */
+const watched = new Set<Replica>();
+function watchReplicas(): void {
+  for (const replica of scene.replicas) {
+    if (watched.has(replica)) continue;
+    watched.add(replica);
+    void replica.exited.then(() => {
+      if (scene.replicas.includes(replica)) wrong.push(`${replica.name} ended: ${replica.text()}`);
+    });
+  }
 }
-await Promise.all(busy.values());
+
+const busy = new Set<Promise<void>>();
+while (started() < RUNS && wrong.length === 0) {
+  await sleep(2_000 + Math.floor(random() * 6_000));
+  watchReplicas();
+  const fault = faults.next();
+  if (fault === undefined) continue;
+  say(`${started()} runs; ${fault.what}`);
+  const over: Promise<void> = fault.over
+    .catch((error: unknown) => {
+      wrong.push(`${fault.what} failed: ${error instanceof Error ? error.message : "?"}`);
+    })
+    .finally(() => busy.delete(over));
+  busy.add(over);
+}
+await Promise.all(busy);
+const minutes = ((performance.now() - begun) / 60_000).toFixed(0);
 say("faults are over");
 for (const name of NAMES) {
   const id = { namespace: NAMESPACE, name };
@@ -171,7 +130,6 @@ for (const name of NAMES) {
   );
 }
 const all = () => NAMES.flatMap((name) => scene.runs(name));
-const wrong = broken.map((message) => `a fault failed: ${message}`);
 const atRest = await until("every run is over", REST_MS, async () =>
   all().every(({ overAt }) => overAt !== undefined),
 ).catch(() => false);
@@ -179,24 +137,45 @@ if (!atRest) {
   const open = all().filter(({ overAt }) => overAt === undefined);
   wrong.push(`not over: ${open.map(({ run }) => run.runId).join(", ")}`);
 }
-// No lock is left for longer than its lease after the pods of its run are gone.
 await sleep(LEASE_MS);
 for (const server of scene.redis) {
-  for (const pattern of ["*:runs/*", "*:mutex:*"]) {
-    const keys = (await server.command("KEYS", pattern)) as string[];
-    wrong.push(...keys.map((key) => `left in Redis: ${key}`));
+  const keys = (await server.command("KEYS", `*:${NAMESPACE}/*`)) as string[];
+  wrong.push(...keys.map((key) => `left in Redis: ${key}`));
+}
+for (const [mutex, holder] of scene.fences) {
+  if (holder !== undefined) wrong.push(`the fence of mutex ${mutex} names ${holder}`);
+}
+await left.stop();
+wrong.push(...left.wrong);
+
+const gaps = scene.gaps();
+for (const { name, run, begunAt, overAt = 0 } of all()) {
+  for (const { job, goneAt, object } of scene.pods(name)) {
+    if (job !== run.jobName) continue;
+    const seenWhole = !gaps.some((gap) => gap >= begunAt && gap <= (goneAt ?? Infinity));
+    if (goneAt === undefined) wrong.push(`${object.metadata.name} is not gone`);
+    else if (seenWhole && overAt < goneAt)
+      wrong.push(`${run.jobName} was over before ${object.metadata.name} was gone`);
   }
 }
-const lines = readLines(file);
-wrong.push(...overlaps(lines, forced));
-say(
-  `${started()} runs started, ${lines.length} lines; faults: ${[...counts].map(([n, c]) => `${n} ${c}`).join(", ")}`,
-);
+const lines = GROUPS.map((group) => readLines(fileOf(group)));
+for (const of of lines) wrong.push(...overlaps(of, faults.forced), ...tokensThatDoNotGrow(of));
+const delays = left.delays.toSorted((a, b) => a - b);
+const seconds = (share: number): string =>
+  ((delays[Math.ceil(delays.length * share) - 1] ?? 0) / 1000).toFixed(1);
+const ended = new Set(lines.flat().flatMap(({ what, run }) => (what === "end" ? [run] : [])));
+const ends = [...wrong];
 await scene[Symbol.asyncDispose]();
-for (const text of wrong) console.error(`WRONG ${text}`);
+say(`seed ${SEED}: ${started()} runs started in ${minutes} min, ${ended.size} of them to their`);
+say(`last line, ${lines.flat().length} lines; ${faults.forced.length} pods were force-deleted`);
+for (const [what, count] of faults.counts) say(`  ${count} × ${what}`);
 say(
-  wrong.length === 0
-    ? "no overlap, every run has its end, no lock is left"
-    : `${wrong.length} violations`,
+  `locks were gone ${seconds(0.5)} s (median), ${seconds(0.99)} s (p99), ${seconds(1)} s (last) after the pods`,
 );
-process.exitCode = wrong.length === 0 ? 0 : 1;
+for (const text of ends) console.error(`WRONG ${text}`);
+say(
+  ends.length === 0
+    ? "no overlap, tokens grow, every run has its end, no lock was left behind"
+    : `${ends.length} violations`,
+);
+process.exitCode = ends.length === 0 ? 0 : 1;

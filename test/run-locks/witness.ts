@@ -8,6 +8,8 @@ export interface Line {
   run: string;
   pod: string;
   what: "start" | "alive" | "end";
+  /** Its fencing token. */
+  token?: number;
 }
 
 /** A pod that somebody has force-deleted, and how many lines there were then: what it writes later is not judged. */
@@ -21,8 +23,8 @@ export function readLines(file: string): Line[] {
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => {
-      const [what, run, pod] = line.split(" ");
-      return { what, run, pod } as Line;
+      const [what, run, pod, token] = line.split(" ");
+      return { what, run, pod, token: Number(token) } as Line;
     });
 }
 
@@ -41,6 +43,20 @@ export function overlaps(lines: readonly Line[], forced: readonly Forced[]): str
   for (const { run, at } of judged) {
     if (open === undefined || at > open.until) open = { run, until: last.get(run) ?? at };
     else if (run !== open.run) wrong.push(`line ${at + 1}: ${run} while ${open.run} was not over`);
+  }
+  return wrong;
+}
+
+/** Runs whose token is not higher than that of each run before them. */
+export function tokensThatDoNotGrow(lines: readonly Line[]): string[] {
+  const wrong: string[] = [];
+  const seen = new Set<string>();
+  let highest = 0;
+  for (const { run, token = 0 } of lines) {
+    if (seen.has(run)) continue;
+    seen.add(run);
+    if (!(token > highest)) wrong.push(`${run} has the token ${token} after ${highest}`);
+    highest = Math.max(highest, token);
   }
   return wrong;
 }
