@@ -121,7 +121,7 @@ export async function lookForJob(
   };
   const lost = await writeLedger(c, key, record, endRun(ledger, run.runId, ended));
   if (lost !== undefined) return lost;
-  if (ended.keptUntil === undefined) await release(c, key, run);
+  if (ended.keptUntil === undefined) await release(c, key, ledger, run);
   if (owner !== undefined && run.stop === undefined) {
     c.events.event(
       owner,
@@ -183,8 +183,7 @@ export async function finish(
   });
   const lost = await writeLedger(c, key, record, ended);
   if (lost !== undefined) return lost;
-  c.observe.lockHeld({ ms: Math.max(0, c.clock.now() - job.createdAt) });
-  if (kept.keptUntil === undefined) await release(c, key, run);
+  if (kept.keptUntil === undefined) await release(c, key, ledger, run, job.createdAt);
   if (owner !== undefined) {
     c.events.event(
       owner,
@@ -231,7 +230,7 @@ export async function abandon(
   const ended = endRun(all, run.runId, { decision: entry, missed: missed ? 1 : 0 });
   const lost = await writeLedger(c, key, record, ended);
   if (lost !== undefined) return lost;
-  await release(c, key, run);
+  await release(c, key, ledger, run);
   if (missed) c.observe.missed({ key, reason: said.reason, count: 1 });
   if (missed && owner !== undefined) {
     c.events.event(owner, "Warning", EventReason.MissSchedule, said.message);

@@ -19,7 +19,7 @@ export async function letLockGo(
 ): Promise<StepResult> {
   const lost = await writeLedger(c, key, record, letLockGoOf(ledger, run.runId));
   if (lost !== undefined) return lost;
-  await release(c, key, run);
+  await release(c, key, ledger, run);
   return decideAgain("its lock is free");
 }
 
@@ -31,7 +31,19 @@ export function keptUntilOf(c: Context, run: Run): { keptUntil?: number } {
   return keptUntil > c.clock.now() ? { keptUntil } : {};
 }
 
-export async function release(c: Context, key: string, run: Run): Promise<void> {
+/** @param createdAt of its Job, ms, if that is still there */
+export async function release(
+  c: Context,
+  key: string,
+  ledger: Ledger,
+  run: Run,
+  createdAt?: number,
+): Promise<void> {
+  const launched = ledger.decisions.findLast(
+    ({ tick, decision }) => tick === run.tick && decision === "Launched",
+  );
+  const since = run.lockedAt ?? createdAt ?? launched?.at;
+  if (since !== undefined) c.observe.lockHeld({ ms: Math.max(0, c.clock.now() - since) });
   await c.onStep("ended", key);
   // A run that was rebuilt from a Job without these annotations has no lock that we know of.
   if (run.lockKey === "" || run.lockValue === "") return;

@@ -9,6 +9,7 @@ import { resources } from "../../src/controller/caches.ts";
 import { hasReason } from "../../src/kube/index.ts";
 import { until } from "../cluster/proc.ts";
 import { startRedisNodes } from "../redis/server.ts";
+import "./lost-locks.ts";
 import { conditionOf, nameFor, NEVER_FINISHES, useWorld, type Lab } from "./world.ts";
 
 const world = useWorld();
@@ -168,6 +169,31 @@ describe.concurrent("runs that share a mutex", () => {
     expect(metrics).toMatch(/lock_renewals_total\{outcome="renewed"\} [1-9]/);
   });
 
+  it("wait for a quorum when onQuorumLoss says so, though the fence is free", async () => {
+    const redis = await startRedisNodes(3);
+    await using stack = new AsyncDisposableStack();
+    stack.defer(async () => void (await Promise.all(redis.map((server) => server.stop()))));
+    const lab = await aLab();
+    await lab.replica("a", { redis: redis.map(({ url }) => url) });
+    await lab.create("holder", { lock, job: NEVER_FINISHES });
+    const [held] = await lab.seen.created("holder", 1);
+    await lab.patch("holder", { suspend: true });
+    await lab.create("waiter", { lock: { ...lock, onQuorumLoss: "Wait" } });
+    const waitsFor = (reason: string) =>
+      lab.seen.until(`it waits: ${reason}`, () =>
+        lab.seen.ledger("waiter")?.runs.find(({ waiting }) => waiting?.on?.reason === reason),
+      );
+    await waitsFor(Reason.MutexBusy);
+    const [, ...majority] = redis;
+    for (const server of majority) server.pause();
+    await world().client.delete(resources.jobs, { namespace: lab.namespace, name: held!.name });
+    const { waiting } = await waitsFor(Reason.NoQuorum);
+    expect(waiting?.on?.message).toContain("lock.onQuorumLoss is Wait");
+    expect(lab.seen.jobs("waiter")).toEqual([]);
+    for (const server of majority) server.resume();
+    await lab.seen.created("waiter", 1);
+  });
+
   it("get it from a run whose Job was deleted by hand", async () => {
     const lab = await aLab();
     await lab.replica("a");
@@ -179,55 +205,6 @@ describe.concurrent("runs that share a mutex", () => {
     await world().client.delete(resources.jobs, { namespace: lab.namespace, name: held!.name });
     const [waiter] = await lab.seen.created("waiter", 1);
     expect(waiter!.token).toBeGreaterThan(held!.token);
-  });
-});
-
-describe.concurrent("the lock of a run that somebody else has taken in Redis", () => {
-  const take = (key: string, value: string) =>
-    Promise.all(world().redis.map((server) => server.command("SET", key, value, "PX", 600_000)));
-
-  it("is told, and the run ends as onLost says", async () => {
-    const lab = await aLab();
-    const replica = await lab.replica("a");
-    const onLost = { leaseSeconds: 5, onLost: "Delete" } as const;
-    await lab.create("one", { lock: onLost, job: NEVER_FINISHES });
-    const [job] = await lab.seen.created("one", 1);
-    await lab.patch("one", { suspend: true });
-    const run = await lab.seen.until("it has started", () =>
-      lab.seen.ledger("one")?.runs.find(({ jobUID }) => jobUID !== undefined),
-    );
-    await take(run.lockKey, "somebody");
-    await lab.seen.until("the event", () => lab.seen.events(EventReason.LockLost)[0]);
-    await lab.seen.until("its Job is gone", () => job!.deletedAt);
-    await Promise.all(world().redis.map((server) => server.command("DEL", run.lockKey)));
-    expect(lab.seen.events(EventReason.LockLost)).toHaveLength(1);
-    await until("the metrics", 90_000, async () => {
-      const metrics = await replica.metrics();
-      const held = /run_lock_hold_seconds_count [1-9]/.test(metrics);
-      return held && /lock_renewals_total\{outcome="lost"\} [1-9]/.test(metrics);
-    });
-    // For debugging only: this replica logs at level info.
-    expect(lab.seen.events(EventReason.LockAcquired)).toEqual([]);
-  });
-
-  it("is taken anew when it was only forgotten", async () => {
-    const lab = await aLab();
-    const replica = await lab.replica("a");
-    await lab.create("one", { lock: { leaseSeconds: 5 }, job: NEVER_FINISHES });
-    const run = await lab.seen.until("it has started", () =>
-      lab.seen.ledger("one")?.runs.find(({ jobUID }) => jobUID !== undefined),
-    );
-    await Promise.all(world().redis.map((server) => server.command("DEL", run.lockKey)));
-    await until("it is back", 90_000, async () => {
-      const values = await Promise.all(
-        world().redis.map((server) => server.command("GET", run.lockKey)),
-      );
-      return values.filter((value) => value === run.lockValue).length > 2;
-    });
-    await until("the metric", 90_000, async () =>
-      /lock_renewals_total\{outcome="regained"\} [1-9]/.test(await replica.metrics()),
-    );
-    expect(lab.seen.events(EventReason.LockLost)).toEqual([]);
   });
 });
 

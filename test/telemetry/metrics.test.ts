@@ -73,6 +73,18 @@ describe("each hook moves its metric", () => {
       'lockedcron_lock_renewals_total{outcome="renewed"}',
       3,
     ],
+    "a lock that was taken over": [(m) => m.lockTakenOver(), "lockedcron_lock_takeovers_total", 1],
+    "how long a run was locked": [
+      (m) => m.lockHeld({ seconds: 12 }),
+      "lockedcron_run_lock_hold_seconds_sum",
+      12,
+    ],
+    "a wait for a mutex": [
+      (m) => m.mutexWait({ outcome: "taken", seconds: 2 }),
+      'lockedcron_mutex_wait_seconds_sum{outcome="taken"}',
+      2,
+    ],
+    "a tick kept waiting": [(m) => m.mutexBusy(), "lockedcron_mutex_busy_total", 1],
     "active runs": [(m) => m.runsActive(4), "lockedcron_runs_active", 4],
     "known LockedCronJobs": [(m) => m.lockedCronJobs(5), "lockedcron_lockedcronjobs", 5],
     "clock skew": [(m) => m.clockSkew(-3.5), "lockedcron_clock_skew_seconds", -3.5],
