@@ -56,6 +56,7 @@ interface Held {
   leaseMs: number;
   /** Share of the lease after which this replica renews. */
   share: number;
+  rank: number;
   first: boolean;
   /** By the replica that launched, for the first time: from here on it has the lease of a run. */
   fresh: boolean;
@@ -66,11 +67,14 @@ interface Renewal {
   run: Run;
   /** Monotonic, ms. */
   at: number;
+  rank: number;
   first: boolean;
   /** Monotonic, ms: the locks are there until then at least. */
   validUntil?: number;
 }
 
+/** So many, in their order, see to it that the lock of a run that has ended is gone: the first may be the one that died. */
+const ENDERS = 2;
 /** Of the lease, by rank. */
 const SHARES = [1 / 3, 1 / 2];
 const LAST_SHARE = 2 / 3;
@@ -119,14 +123,14 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
         const first = rank === 0 || (launched && before === undefined);
         if (rank === 0 && before?.first === false && !launched) takenOver(key, run);
         const at = before?.at ?? (first ? now : now + rank * HEAD_START_MS);
-        renewals.set(run.runId, { ...before, key, run, at, first });
+        renewals.set(run.runId, { ...before, key, run, at, rank, first });
         if (at > now) continue;
         const share = first ? (SHARES[0] ?? LAST_SHARE) : (SHARES[rank] ?? LAST_SHARE);
         const leaseMs = leaseMsOf(run.lock);
-        renewals.set(run.runId, { ...before, key, run, at: now + leaseMs * share, first });
+        renewals.set(run.runId, { ...before, key, run, at: now + leaseMs * share, rank, first });
         const fresh = launched && before === undefined;
         for (const lockKey of lockKeysOf(run)) {
-          entries.push({ key, run, lockKey, leaseMs, share, first, fresh });
+          entries.push({ key, run, lockKey, leaseMs, share, rank, first, fresh });
         }
       }
     }
@@ -134,7 +138,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
       if (ours.has(runId)) continue;
       renewals.delete(runId);
       for (const id of told) if (id.startsWith(`${runId} `)) told.delete(id);
-      if (renewal.first) hasEnded(renewal);
+      if (renewal.rank < ENDERS) hasEnded(renewal);
     }
     return entries;
   }
@@ -234,7 +238,7 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
 
   /** A lock that a majority has lost (restarted, wiped): the run lives, so it is taken anew if nobody else has it. */
   async function regain(held: Held): Promise<void> {
-    const { key, run, lockKey, leaseMs, share, first } = held;
+    const { key, run, lockKey, leaseMs, share, rank, first } = held;
     // ORDER: the run may just have ended and its lock been released; only the ledger as it is now says that it lives.
     const live = await o.ledgers.read(key).catch(() => undefined);
     const contents = live?.contents;
@@ -246,7 +250,8 @@ export function createWatchdog(o: WatchdogOptions): Watchdog {
     const id = `${run.runId} ${lockKey}`;
     // Taken or not, there is nothing more to do before the next renewal is due.
     if (outcome !== "noQuorum") {
-      renewals.set(run.runId, { key, run, at: o.clock.monotonic() + leaseMs * share, first });
+      const at = o.clock.monotonic() + leaseMs * share;
+      renewals.set(run.runId, { key, run, at, rank, first });
     }
     if (outcome === "won") {
       kept(held, asked);
