@@ -152,6 +152,7 @@ describe("a master under Sentinel", () => {
     const lock = await bed.lock({ ...FAST, nodes: nodes({ masterName: "nobody", name: "x" }) });
     expect(first(lock)).toMatchObject({ state: "down", reason: "NOMASTER" });
     expect(first(lock)?.message).toMatch(/"nobody"/);
+    await expect(lock.check()).rejects.toMatchObject({ code: "BadNode", field: "nodes[0]" });
   });
 
   it("with no sentinel there is named as such", async () => {

@@ -68,7 +68,8 @@ export function createHold(options: HoldOptions): Hold {
   let released: Promise<ReleaseResult["outcome"]> | undefined;
 
   const heldMs = () => elapsedSince(began, clock);
-  const remainingMs = () => Math.min(...grants.map((grant) => grant.remainingMs()));
+  const remainingMs = () =>
+    grants.reduce((least, grant) => Math.min(least, grant.remainingMs()), Infinity);
   const isHeld = () => state === "held" && remainingMs() > 0;
   const entries = (ms: number) => keys.map((key) => ({ key, value, leaseMs: ms }));
 
@@ -96,8 +97,9 @@ export function createHold(options: HoldOptions): Hold {
       lose(heldMs() >= maxHoldMs ? "maxHold" : "deadline");
       return;
     }
-    const due = renewAt - heldMs();
-    const mayRenew = watchdog && !renewing && heldMs() < maxHoldMs;
+    const held = watchdog ? heldMs() : 0;
+    const due = renewAt - held;
+    const mayRenew = watchdog && !renewing && held < maxHoldMs;
     // ORDER: after the look at the deadline. A process that slept over it must not renew what others may hold now.
     if (mayRenew && due <= 0) void keepAlive();
     const wake = mayRenew && due > 0 ? Math.min(left, due, LOOK_MS) : Math.min(left, LOOK_MS);

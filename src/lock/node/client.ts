@@ -57,7 +57,8 @@ function scriptCommands(key: string): [string, ...(string | number)[]][] {
 
 /** An answer of the probe that says that a right is missing; a full memory is no reason to stay away. */
 function refusedRight(answer: unknown): string | undefined {
-  const items = Array.isArray(answer) ? (answer as unknown[]) : [];
+  // For one key it is that key's item, for several a list of them.
+  const items = Array.isArray(answer) ? [answer, ...(answer as unknown[])] : [];
   const details = items.map((item) => (Array.isArray(item) ? (item as unknown[])[1] : undefined));
   return details.find((d): d is string => typeof d === "string" && replyReason(d) === "NOPERM");
 }
@@ -73,7 +74,7 @@ async function introduce(
     } catch (error) {
       const { message } = error as Error;
       // Not the script itself, but a command in it.
-      if (/user executing the script/.test(message)) return [["", message]];
+      if (/user executing the script/.test(message)) return ["", message];
       if (replyReason(message) === "NOPERM") {
         throw new NodeError("NOPERM", `the ACL user may not call ${words[0]}: ${message}`);
       }

@@ -7,7 +7,7 @@ import type { ReadyClient } from "./client.ts";
 import { discard } from "./dial.ts";
 import { bulkString, callOnWire, type EvalBy, isVote, type NodeOp } from "./op.ts";
 import { endsConnection, type NodeFailure } from "./reasons.ts";
-import { createVerdicts } from "./verdicts.ts";
+import { createVerdicts, itemsOf } from "./verdicts.ts";
 
 /** What became of a connection that ended. */
 export interface ConnectionEnd extends NodeFailure {
@@ -148,7 +148,7 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     const rttMs = performance.now() - call.sentAt;
     options.onRtt(rttMs);
     call.answered?.(reply, rttMs);
-    const items = Array.isArray(reply) ? (reply as unknown[]) : [];
+    const items = itemsOf(reply, call.ops.length);
     const late = call.settled;
     call.settled = true;
     for (const [i, op] of call.ops.entries()) {

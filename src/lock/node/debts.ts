@@ -17,6 +17,8 @@ export interface Debts {
 }
 
 interface Debt {
+  /** still to be paid; a debt that was called off may have a delete under way */
+  open: boolean;
   readonly release: Request;
   /** of the longest-lived set that may be there */
   leaseMs: number;
@@ -34,7 +36,7 @@ const ROUNDS_MS = [250, 1_000, 4_000, 15_000, 60_000] as const;
 const MOST = 10_000;
 
 export function createDebts(send: (op: NodeOp) => void): Debts {
-  const debts = new Map<string, Debt>();
+  let debts = new Map<string, Debt>();
   let timer: NodeJS.Timeout | undefined;
 
   function remember(release: Request): Debt {
@@ -46,16 +48,19 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
       known.until = Math.max(known.until, until);
       return known;
     }
-    const [oldest] = debts.keys();
-    if (debts.size >= MOST && oldest !== undefined) debts.delete(oldest);
-    const debt: Debt = { release, leaseMs, wanted: false, orphan: false, until };
+    const [oldest] = debts.size < MOST ? [] : debts.values();
+    if (oldest !== undefined) forget(oldest);
+    const debt: Debt = { open: true, release, leaseMs, wanted: false, orphan: false, until };
     debts.set(pair, debt);
     return debt;
   }
 
   function forget(debt: Debt): void {
-    const { pair } = debt.release;
-    if (debts.get(pair) === debt) debts.delete(pair);
+    if (!debt.open) return;
+    debt.open = false;
+    debts.delete(debt.release.pair);
+    // A Map of much coming and going leaves a chain of old tables behind, which the young collector takes for alive.
+    if (debts.size === 0) debts = new Map();
   }
 
   function pay(debt: Debt, answered?: (verdict: NodeVerdict) => void): void {

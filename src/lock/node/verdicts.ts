@@ -1,6 +1,12 @@
 import type { NodeVerdict } from "../types.ts";
 import { type NodeFailure, replyReason, safeMessage } from "./reasons.ts";
 
+/** What a script returned, as one item per key: for one key it returns that item alone. */
+export function itemsOf(reply: unknown, keys: number): readonly unknown[] {
+  if (keys === 1) return [reply];
+  return Array.isArray(reply) ? (reply as unknown[]) : [];
+}
+
 /** One node's answers in the words of the callers. */
 export function createVerdicts(node: string): {
   verdictOf(item: unknown): NodeVerdict;

@@ -4,7 +4,7 @@
 -- ARGV[1]        the marker that the client knows; '' to ask nothing
 -- ARGV[2i]       value (token) of the attempt
 -- ARGV[2i+1]     lease in milliseconds
--- Returns one element per key:
+-- Returns one element per key; for one key, that element alone:
 --   1                    taken now
 --   2                    our own value sits there already; its TTL is the new lease
 --   {holder, pttl}       somebody else's value, and its remaining milliseconds (-1: without TTL)
@@ -35,4 +35,5 @@ for i = 1, #KEYS - 1 do
     end
   end
 end
+if #out == 1 then return out[1] end
 return out

@@ -4,7 +4,7 @@
 -- ARGV[1]        the marker that the client knows; '' to ask nothing
 -- ARGV[2i]       value (token)
 -- ARGV[2i+1]     new lease in milliseconds, counted from now
--- Returns one element per key:
+-- Returns one element per key; for one key, that element alone:
 --   1                    found and renewed
 --   0                    no such key (never re-created here: that would be a new vote under an old handle)
 --   {holder, pttl}       somebody else's value, and its remaining milliseconds
@@ -29,4 +29,5 @@ for i = 1, #KEYS - 1 do
     if type(done) == 'table' then out[i] = {'', done.err} else out[i] = 1 end
   end
 end
+if #out == 1 then return out[1] end
 return out

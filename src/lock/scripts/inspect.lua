@@ -1,6 +1,6 @@
 -- Reads each key without changing it.
 -- KEYS[i]        lock key
--- Returns one element per key:
+-- Returns one element per key; for one key, that element alone:
 --   0                    no such key
 --   {holder, pttl}       the value there, and its remaining milliseconds (-1: without TTL)
 --   {'', message}        the key cannot be judged (WRONGTYPE, NOPERM ...)
@@ -15,4 +15,5 @@ for i = 1, #KEYS do
     out[i] = {holder, redis.call('PTTL', KEYS[i])}
   end
 end
+if #out == 1 then return out[1] end
 return out

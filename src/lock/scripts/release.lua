@@ -1,7 +1,7 @@
 -- Compare-and-delete: removes each key that still bears its value.
 -- KEYS[i]        lock key
 -- ARGV[i]        value (token)
--- Returns one element per key:
+-- Returns one element per key; for one key, that element alone:
 --   1                    found and deleted
 --   0                    no such key
 --   {holder, pttl}       somebody else's value, left alone
@@ -20,4 +20,5 @@ for i = 1, #KEYS do
     if type(done) == 'table' then out[i] = {'', done.err} else out[i] = 1 end
   end
 end
+if #out == 1 then return out[1] end
 return out
