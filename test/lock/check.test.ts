@@ -128,7 +128,8 @@ describe("the observer", () => {
     ]);
     expect(told["attempt"]![0]).toHaveProperty("perNode.length", 3);
     expect(JSON.stringify(told["nodeReply"])).not.toContain(key);
-    const nodes = () => new Set(told["nodeReply"]!.map((reply) => (reply as { node: string }).node));
+    const nodes = () =>
+      new Set(told["nodeReply"]!.map((reply) => (reply as { node: string }).node));
     await until("round trips of every node", () => lock.nodes.every((node) => nodes().has(node)));
   });
 });

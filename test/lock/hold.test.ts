@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { LockConfigError, LockLostError, NotAcquiredError } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
@@ -5,6 +6,7 @@ import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
 const bed = redisBed(5);
 const FAST = { nodeTimeoutMs: 2_000, heartbeatMs: 100, reconnectMaxMs: 50 };
+const LONG = { leaseMs: 30_000 };
 /** For nodes that are made to hang. */
 const IMPATIENT = { ...FAST, nodeTimeoutMs: 400 };
 const everywhere = (key: string, value: string | null) =>
@@ -43,6 +45,23 @@ describe("acquire", () => {
     expect(await held.release()).toBe("released");
     expect(held.isHeld()).toBe(false);
     await everywhere(key, null);
+  });
+
+  it("lives for thirty seconds unless told otherwise, and is renewed when a third of that has passed", async () => {
+    let ahead = 0;
+    const clock = { now: () => Date.now() + ahead, monotonic: () => performance.now() };
+    const lock = await bed.lock({ ...FAST, clock });
+    const [watched, given] = [await lock.acquire(freshKey()), await lock.acquire(freshKey(), LONG)];
+    const ttls = await bed.servers[0]!.command("PTTL", watched.keys[0]!);
+    expect(ttls).toBeGreaterThan(25_000);
+    expect(ttls).toBeLessThanOrEqual(30_000);
+    ahead = 9_000;
+    const before = watched.remainingMs();
+    expect(before).toBeLessThan(30_000 - 9_000);
+    ahead = 10_000;
+    await until("renewed", () => watched.remainingMs() > 25_000);
+    expect(given.remainingMs()).toBeLessThan(20_000);
+    await Promise.all([watched.release(), given.release()]);
   });
 
   it("with an explicit lease ends on time, and the signal says so", async () => {
@@ -139,9 +158,21 @@ describe("acquire", () => {
 
     const flying = new AbortController();
     const second = lock.acquire(key, { signal: flying.signal });
+    expect(getEventListeners(flying.signal, "abort")).toHaveLength(1);
     flying.abort();
     expect((await refusal(second)).reason).toBe("aborted");
     await everywhere(key, null);
+    expect(getEventListeners(waiting.signal, "abort")).toEqual([]);
+    expect(getEventListeners(flying.signal, "abort")).toEqual([]);
+  });
+
+  it("listens to a signal no longer than it tries", async () => {
+    const lock = await bed.lock(FAST);
+    const { signal } = new AbortController();
+    const held = await lock.acquire(freshKey(), { signal });
+    await refusal(lock.acquire(held.keys[0]!, { signal, waitMs: 60, retryIntervalMs: 20 }));
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+    await held.release();
   });
 
   it.each([

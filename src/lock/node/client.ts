@@ -27,11 +27,13 @@ export interface ConnectOptions extends DialOptions {
   readonly membership: Membership;
 }
 
+type Words = [name: string, ...args: (string | number)[]];
+
 /**
  * Every script once with EVAL (fills the server's script cache, so that no EVALSHA misses it later) and with EVALSHA,
  * on a key of its own: an ACL that lacks a right is found now, not at the first lock.
  */
-function probe(key: string): [string, ...(string | number)[]][] {
+function probe(key: string): Words[] {
   const { acquire, extend, release, inspect } = scripts;
   const [value, other, ms] = ["probe", "other", 1_000];
   return [
@@ -44,8 +46,13 @@ function probe(key: string): [string, ...(string | number)[]][] {
   ];
 }
 
+/** Beside the scripts: the heartbeat, the clock, the replicas. Without them a vote would fail later, or facts grow old. */
+function otherCommands(waitReplicas: number): Words[] {
+  return [["PING"], ["TIME"], ...(waitReplicas > 0 ? [["WAIT", 0, 0] satisfies Words] : [])];
+}
+
 /** What the scripts call. Redis 7.0 does not say which of them the user may not call. */
-function scriptCommands(key: string): [string, ...(string | number)[]][] {
+function scriptCommands(key: string): Words[] {
   return [
     ["SET", key, "probe", "PX", 1_000],
     ["GET", key],
@@ -65,10 +72,10 @@ function refusedRight(answer: unknown): string | undefined {
 
 async function introduce(
   client: Redis,
-  { name, db }: NodeConfig,
+  { name, db, waitReplicas }: NodeConfig,
   options: ConnectOptions,
 ): Promise<{ readonly facts: NodeFacts; readonly markerKey: string; readonly marker: Marker }> {
-  const say = async (...words: [string, ...(string | number)[]]): Promise<unknown> => {
+  const say = async (...words: Words): Promise<unknown> => {
     try {
       return await client.call(...words);
     } catch (error) {
@@ -88,7 +95,8 @@ async function introduce(
   const facts = parseInfo(String(await say("INFO")));
   client.call("CLIENT", "SETNAME", options.clientName).catch(() => undefined);
   const key = `${options.probeKey}:${randomUUID()}`;
-  const answers = await Promise.all(probe(key).map((words) => say(...words)));
+  const all = (commands: Words[]) => Promise.all(commands.map((words) => say(...words)));
+  const [answers] = await Promise.all([all(probe(key)), all(otherCommands(waitReplicas))]);
   const refused = answers.map(refusedRight).find((detail) => detail !== undefined);
   if (refused !== undefined) {
     for (const words of scriptCommands(key)) await say(...words);
