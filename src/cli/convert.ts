@@ -16,6 +16,7 @@ CronJob, and says on standard error what a CronJob cannot do. Other objects are 
 
   -f, --filename FILE  the same as FILE; - is standard input; may be given more than once
   --to KIND            lockedcronjob or cronjob (default: lockedcronjob)
+  --suspend            what goes over is suspended, so that it runs nothing yet (docs/migrate.md)
   -h, --help           this text
 
 What the cluster has added (status, uid, managedFields and the like) is left out.
@@ -41,6 +42,7 @@ export const convert: Command = {
     const flags = readFlags(argv, {
       filename: { type: "string", short: "f", multiple: true },
       to: { type: "string" },
+      suspend: { type: "boolean" },
     });
     if (flags.values.help === true) {
       await io.out(USAGE);
@@ -61,9 +63,15 @@ export const convert: Command = {
       io.error(`${file}${line === undefined ? "" : `:${line}`}: ${message}\n`);
     }
     const texts: string[] = [];
+    const over = {
+      from: target === "cronjob" ? KIND : NATIVE.kind,
+      to: target === "cronjob" ? toCronJob : toLockedCronJob,
+    };
     for (const manifest of manifests) {
       for (const document of itemsOf(manifest)) {
-        const lost = target === "cronjob" ? toCronJob(document) : toLockedCronJob(document);
+        const isMeant = document.getIn(["kind"]) === over.from;
+        if (isMeant && flags.values.suspend === true) document.setIn(["spec", "suspend"], true);
+        const lost = isMeant ? over.to(document) : [];
         left += lost.length;
         const name = textIn(document, ["metadata", "name"]) ?? "?";
         for (const text of lost) io.error(`${manifest.file}: ${name}: ${text}\n`);
@@ -89,12 +97,11 @@ type Editable = Pick<Document, "getIn" | "setIn" | "deleteIn" | "hasIn">;
 
 /** Nothing of a CronJob is lost. */
 function toLockedCronJob(object: Editable): string[] {
-  if (object.getIn(["kind"]) !== NATIVE.kind) return [];
   object.setIn(["apiVersion"], API_VERSION);
   object.setIn(["kind"], KIND);
   dropServerFields(object);
-  // The defaults differ: what was left out there is to be said here.
-  if (!object.hasIn(["spec", "concurrencyPolicy"])) {
+  // The defaults differ: what was left out there, or left empty, is to be said here.
+  if ((object.getIn(["spec", "concurrencyPolicy"]) ?? "") === "") {
     object.setIn(["spec", "concurrencyPolicy"], "Allow");
   }
   return [];
@@ -102,7 +109,6 @@ function toLockedCronJob(object: Editable): string[] {
 
 /** Returns what cannot go over. */
 function toCronJob(object: Editable): string[] {
-  if (object.getIn(["kind"]) !== KIND) return [];
   const node = object.getIn(["spec"], true);
   const spec: unknown = isMap(node) ? node.toJSON() : undefined;
   let invalid = !isSpec(spec);

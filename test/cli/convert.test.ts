@@ -48,6 +48,33 @@ describe("a CronJob", () => {
     expect(objects(out)[0]?.metadata).toEqual({ name: "report" });
   });
 
+  test.each(["''", "null"])("gets a policy where there is %s, too", async (empty) => {
+    const { out } = await call(
+      ["convert", "-"],
+      cronJob("schedule: 0 3 * * *", `concurrencyPolicy: ${empty}`),
+    );
+    expect(objects(out)[0]?.spec.concurrencyPolicy).toBe("Allow");
+  });
+
+  test.each([
+    ["lockedcronjob", "LockedCronJob"],
+    ["cronjob", "CronJob"],
+  ])(
+    "with --suspend becomes a %s that runs nothing yet; others stay as they are",
+    async (to, kind) => {
+      const text = [
+        cronJob("schedule: 0 3 * * *", "suspend: false # for now"),
+        lockedCronJob("schedule: 0 4 * * *"),
+      ].join("---\n");
+      const { code, out } = await call(["convert", "-", "--suspend", "--to", to], text);
+      expect(code).toBe(0);
+      // One of the two was of that kind already.
+      expect(objects(out).map((object) => object.kind)).toEqual([kind, kind]);
+      const suspended = objects(out).map(({ spec }) => spec.suspend as unknown);
+      expect(suspended).toEqual(to === "cronjob" ? [false, true] : [true, undefined]);
+    },
+  );
+
   test("keeps its policy, and goes through lint", async () => {
     const { out } = await call(
       ["convert", "-"],
