@@ -1,64 +1,38 @@
-/**
- * What is put side by side. What a LockedCronJob is to do stands here in full, so that it is judged by itself too: the
- * oracle forgets a Job now and then.
- */
-import type { Manifest } from "../crd/fixture.ts";
+/** Cases that need nothing but time: ticks that come, and ticks that were missed. */
+import {
+  atOnce,
+  BOTH,
+  daily,
+  DAY,
+  dayBefore,
+  DONE,
+  EVERY_S,
+  job,
+  LAUNCHED,
+  never,
+  POLICIES,
+  PRUNED,
+  type Case,
+} from "./case.ts";
 
-/** What is let differ: each stands in docs/cronjob-differences.md. */
-export interface Difference {
-  /** Events that one side gives and the other does not. */
-  events?: RegExp;
-  /** Which Jobs are active, by the status. */
-  active?: true;
-}
-
-export interface Case {
-  name: string;
-  change: (m: Manifest) => void;
-  /** The LockedCronJob's Jobs at the end, by their tick: the first or the second of those that are waited for. */
-  jobs: readonly (1 | 2)[];
-  /** Reasons of the LockedCronJob's events, in alphabetical order. */
-  reasons: readonly string[];
-  differs?: Difference;
-}
-
-/** Done without a pod, as soon as the Job controller sees it. */
-const atOnce = { completions: 0, parallelism: 0 };
-/** Never done, and without a pod. */
-const never = { suspend: true };
-
-const job = (m: Manifest, fields: object): void =>
-  void Object.assign(m.spec.jobTemplate.spec, fields);
-
-const LAUNCHED = ["SuccessfulCreate"];
-const DONE = ["SawCompletedJob", "SuccessfulCreate"];
-const PRUNED = ["SawCompletedJob", "SuccessfulCreate", "SuccessfulDelete"];
-
-export const CASES: readonly Case[] = [
-  { name: "allow-done", change: (m) => job(m, atOnce), jobs: [1, 2], reasons: DONE },
-  { name: "allow-active", change: (m) => job(m, never), jobs: [1, 2], reasons: LAUNCHED },
-  {
-    name: "forbid-done",
-    change: (m) => (job(m, atOnce), (m.spec.concurrencyPolicy = "Forbid")),
-    jobs: [1, 2],
+const ON_TIME: readonly Case[] = [
+  ...POLICIES.map((policy): Case => ({
+    name: `${policy.toLowerCase()}-done`,
+    change: (m) => (job(m, atOnce), (m.spec.concurrencyPolicy = policy)),
+    jobs: BOTH,
     reasons: DONE,
-  },
+  })),
+  { name: "allow-active", change: (m) => job(m, never), jobs: BOTH, reasons: LAUNCHED },
   {
     name: "forbid-active",
     change: (m) => (job(m, never), (m.spec.concurrencyPolicy = "Forbid")),
-    jobs: [1],
+    jobs: ["first"],
     reasons: ["JobAlreadyActive", "SuccessfulCreate"],
-  },
-  {
-    name: "replace-done",
-    change: (m) => (job(m, atOnce), (m.spec.concurrencyPolicy = "Replace")),
-    jobs: [1, 2],
-    reasons: DONE,
   },
   {
     name: "replace-active",
     change: (m) => (job(m, never), (m.spec.concurrencyPolicy = "Replace")),
-    jobs: [2],
+    jobs: ["second"],
     reasons: ["SuccessfulCreate", "SuccessfulDelete"],
   },
   { name: "suspended", change: (m) => (m.spec.suspend = true), jobs: [], reasons: [] },
@@ -72,8 +46,17 @@ export const CASES: readonly Case[] = [
   {
     name: "keep-one",
     change: (m) => (job(m, atOnce), (m.spec.successfulJobsHistoryLimit = 1)),
-    jobs: [2],
+    jobs: ["second"],
     reasons: PRUNED,
+  },
+  {
+    name: "keep-default",
+    change: (m) => {
+      job(m, atOnce);
+      Object.assign(m.spec, { successfulJobsHistoryLimit: null, failedJobsHistoryLimit: null });
+    },
+    jobs: BOTH,
+    reasons: DONE,
   },
   {
     name: "fails-keep-none",
@@ -83,25 +66,61 @@ export const CASES: readonly Case[] = [
     differs: { events: /SawCompletedJob|MissingJob/ },
   },
   {
+    name: "fails-keep-default",
+    change: (m) => job(m, { activeDeadlineSeconds: 1 }),
+    jobs: ["second"],
+    reasons: PRUNED,
+  },
+  {
     name: "impossible-date",
     change: (m) => (m.spec.schedule = "0 0 31 2 *"),
     jobs: [],
     reasons: [],
-    differs: { events: /^Warning InvalidSchedule/ },
+    differs: { native: { jobs: [], reasons: ["InvalidSchedule"] } },
   },
   {
     name: "zone",
     change: (m) => (job(m, atOnce), (m.spec.timeZone = "Asia/Kathmandu")),
-    jobs: [1, 2],
+    jobs: BOTH,
     reasons: DONE,
   },
   {
     name: "deadline",
     change: (m) => (job(m, atOnce), (m.spec.startingDeadlineSeconds = 30)),
-    jobs: [1, 2],
+    jobs: BOTH,
     reasons: DONE,
   },
-  { name: "n".repeat(52), change: (m) => job(m, atOnce), jobs: [1, 2], reasons: DONE },
+  {
+    // Eight seconds: neither side is so slow that it would not start the first tick in time.
+    name: "deadline-active",
+    change: (m) => {
+      job(m, never);
+      Object.assign(m.spec, { concurrencyPolicy: "Forbid", startingDeadlineSeconds: 8 });
+    },
+    jobs: ["first"],
+    reasons: ["JobAlreadyActive", "MissSchedule", "SuccessfulCreate"],
+    differs: { events: /MissSchedule/ },
+  },
+  {
+    name: "every",
+    change: (m) => (job(m, atOnce), (m.spec.schedule = `@every ${EVERY_S}s`)),
+    sameSecond: true,
+    jobs: ["every"],
+    reasons: DONE,
+  },
+  {
+    // The native controller counts from the deadline before now, so that a tick never comes nearer.
+    name: "every-deadline",
+    change: (m) => {
+      job(m, atOnce);
+      Object.assign(m.spec, { schedule: `@every ${EVERY_S}s`, startingDeadlineSeconds: 60 });
+    },
+    sameSecond: true,
+    jobs: ["every"],
+    reasons: DONE,
+    differs: { native: { jobs: [], reasons: [] } },
+  },
+  { name: "n".repeat(52), change: (m) => job(m, atOnce), jobs: BOTH, reasons: DONE },
   {
     name: "metadata",
     change: (m) => {
@@ -110,7 +129,7 @@ export const CASES: readonly Case[] = [
       m.spec.jobTemplate.metadata = { labels: { a: "b" }, annotations: { c: "d" } };
       m.spec.jobTemplate.spec.template.metadata = { labels: { e: "f" }, annotations: { g: "h" } };
     },
-    jobs: [1, 2],
+    jobs: BOTH,
     reasons: DONE,
   },
   {
@@ -128,7 +147,74 @@ export const CASES: readonly Case[] = [
       pod.initContainers = [{ name: "first", image: "busybox:1.36" }];
       pod.terminationGracePeriodSeconds = 7;
     },
-    jobs: [1, 2],
+    jobs: BOTH,
     reasons: DONE,
   },
 ];
+
+/** Ticks that nobody ran, with a past that the status tells. */
+const MISSED: readonly Case[] = [
+  ...POLICIES.map((policy): Case => ({
+    name: `missed-${policy.toLowerCase()}`,
+    change: (m, past) => (daily(m, past), job(m, atOnce), (m.spec.concurrencyPolicy = policy)),
+    last: dayBefore,
+    jobs: ["past"],
+    reasons: DONE,
+  })),
+  ...POLICIES.map((policy): Case => ({
+    name: `too-late-${policy.toLowerCase()}`,
+    change: (m, past) => {
+      daily(m, past);
+      Object.assign(m.spec, { concurrencyPolicy: policy, startingDeadlineSeconds: 60 });
+    },
+    last: dayBefore,
+    jobs: [],
+    reasons: ["MissSchedule"],
+    differs: { events: /MissSchedule/ },
+  })),
+  {
+    name: "missed-in-time",
+    change: (m, past) => {
+      daily(m, past);
+      job(m, atOnce);
+      m.spec.startingDeadlineSeconds = 12 * 3_600;
+    },
+    last: dayBefore,
+    jobs: ["past"],
+    reasons: DONE,
+  },
+  {
+    name: "restored",
+    change: (m, past) => (daily(m, past), job(m, atOnce)),
+    last: dayBefore,
+    restored: true,
+    jobs: [],
+    reasons: [],
+    differs: { native: { jobs: ["past"], reasons: DONE } },
+  },
+  {
+    name: "missed-suspended",
+    change: (m, past) => (daily(m, past), (m.spec.suspend = true)),
+    last: dayBefore,
+    jobs: [],
+    reasons: [],
+  },
+  {
+    name: "missed-many",
+    change: (m, past) => (daily(m, past), job(m, atOnce)),
+    last: (past) => new Date(past.getTime() - 150 * DAY),
+    jobs: ["past"],
+    reasons: DONE,
+    differs: { events: /^Warning TooManyMissedTimes/ },
+  },
+  {
+    name: "missed-irregular",
+    change: (m, past) => (daily(m, past, "0-2"), job(m, atOnce)),
+    last: (past) => new Date(dayBefore(past).getTime() + 2 * 60_000),
+    jobs: ["past+2"],
+    reasons: DONE,
+    differs: { native: { jobs: [], reasons: [] } },
+  },
+];
+
+export const BY_TIME: readonly Case[] = [...ON_TIME, ...MISSED];

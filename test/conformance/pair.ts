@@ -3,19 +3,31 @@
  * that can be compared: what a LockedCronJob has on top (docs/cronjob-differences.md, "Jobs") is taken off.
  */
 import { KIND, LAUNCH_FINALIZER } from "../../src/api/names.ts";
-import type { Job } from "../../src/api/types.ts";
+import type { Job, Lease, LockedCronJob } from "../../src/api/types.ts";
+import { systemClock } from "../../src/clock.ts";
+import { createLedgerStore } from "../../src/controller/ledger-store.ts";
+import { scheduleText } from "../../src/domain/decide/index.ts";
+import { newLedger } from "../../src/domain/ledger.ts";
 import {
   coreEvents,
   namespaces,
   resourceType,
   type KubeClient,
   type KubeObject,
+  type ResourceType,
 } from "../../src/kube/index.ts";
+import type { Case } from "./case.ts";
 import { cronJobs, lockedCronJobs, manifest, objectOf, type Manifest } from "../crd/fixture.ts";
 
 const jobs = resourceType<Job>("batch/v1", "Job", "jobs");
+const leases = resourceType<Lease>("coordination.k8s.io/v1", "Lease", "leases");
 
 export type Side = "native" | "ours";
+export const SIDES: readonly Side[] = ["native", "ours"];
+const TYPE: Readonly<Record<Side, ResourceType<Manifest>>> = {
+  native: cronJobs,
+  ours: lockedCronJobs,
+};
 export const NAMESPACE: Readonly<Record<Side, string>> = { native: "native", ours: "ours" };
 
 interface Told extends KubeObject {
@@ -51,24 +63,69 @@ export async function makeNamespaces(client: KubeClient): Promise<void> {
   }
 }
 
-/** Both sides get the policy that is meant: the one default that differs on purpose is no matter of these tests. */
+/**
+ * Both sides get the policy that is meant: the one default that differs on purpose is no matter of these tests.
+ *
+ * @returns when they were created, ms
+ */
 export async function createPair(
   client: KubeClient,
-  name: string,
-  change: (m: Manifest) => void,
-): Promise<void> {
-  for (const [side, type] of [
-    ["native", cronJobs],
-    ["ours", lockedCronJobs],
-  ] as const) {
-    const object = manifest((m) => {
-      m.metadata.name = name;
-      m.spec.schedule = "* * * * *";
-      m.spec.concurrencyPolicy = "Allow";
-      change(m);
-    });
-    await client.create(type, objectOf(type, object, NAMESPACE[side]));
+  { name, change, last, restored, sameSecond }: Case,
+  past: Date,
+): Promise<number> {
+  const object = manifest((m) => {
+    m.metadata.name = name;
+    m.spec.schedule = "* * * * *";
+    m.spec.concurrencyPolicy = "Allow";
+    change(m, past);
+  });
+  const create = async (side: Side): Promise<string> => {
+    const made = await client.create(TYPE[side], objectOf(TYPE[side], object, NAMESPACE[side]));
+    return made.metadata.creationTimestamp ?? "";
+  };
+  for (;;) {
+    const [native, ours] = await Promise.all([create("native"), create("ours")]);
+    if (sameSecond === true && native !== ours) {
+      for (const side of SIDES)
+        await client.delete(TYPE[side], { namespace: NAMESPACE[side], name });
+      continue;
+    }
+    if (last !== undefined) await tellPast(client, name, last(past), restored === true);
+    return Date.parse(native ?? "");
   }
+}
+
+/** Ours is told by the ledger, as an operator has left it that was away since. */
+async function tellPast(
+  client: KubeClient,
+  name: string,
+  last: Date,
+  restored: boolean,
+): Promise<void> {
+  const status = { lastScheduleTime: last.toISOString().replace(".000", "") };
+  const told: readonly Side[] = restored ? SIDES : ["native"];
+  for (const side of told) {
+    const key = { namespace: NAMESPACE[side], name };
+    const patch = { type: "merge", body: { status } } as const;
+    await client.patch(TYPE[side], key, patch, { subresource: "status" });
+  }
+  if (restored) return;
+  const owner = (await client.get(lockedCronJobs, {
+    namespace: NAMESPACE.ours,
+    name,
+  })) as unknown as LockedCronJob;
+  const ledgers = createLedgerStore({ client, leases, clock: systemClock, onChange: () => {} });
+  const [schedule, tick] = [scheduleText(owner), last.getTime()];
+  await ledgers.create(
+    owner,
+    newLedger({
+      owner: owner.metadata.uid,
+      schedule,
+      anchor: tick,
+      lastTick: tick,
+      lastLaunched: tick,
+    }),
+  );
 }
 
 export async function suspendPair(client: KubeClient, name: string): Promise<void> {
@@ -80,7 +137,7 @@ export async function suspendPair(client: KubeClient, name: string): Promise<voi
 export async function see(client: KubeClient, side: Side): Promise<Seen> {
   const namespace = NAMESPACE[side];
   const [objects, created, events] = await Promise.all([
-    client.list(side === "native" ? cronJobs : lockedCronJobs, { namespace }),
+    client.list(TYPE[side], { namespace }),
     client.list(jobs, { namespace }),
     client.list(coreEvents, { namespace }),
   ]);
