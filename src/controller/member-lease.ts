@@ -9,6 +9,7 @@ import type { Lease } from "../api/types.ts";
 import type { Clock, Timers } from "../clock.ts";
 import { hasReason, type KubeClient, type ResourceType } from "../kube/index.ts";
 import { microTime } from "./ledger-store.ts";
+import { isNewer } from "./versions.ts";
 
 export interface MemberLeaseOptions {
   client: KubeClient;
@@ -132,7 +133,7 @@ export function createMemberLease(o: MemberLeaseOptions): MemberLease {
   let stopped = false;
   let taken = false;
   let current: Lease | undefined;
-  let confirmed: { monotonic: number; wall: number } | undefined;
+  let confirmed: { monotonic: number; wall: number; version: string } | undefined;
   let inFlight: Promise<void> | undefined;
   let round: Promise<void> = Promise.resolve();
   let callOff: (() => void) | undefined;
@@ -192,7 +193,7 @@ export function createMemberLease(o: MemberLeaseOptions): MemberLease {
       current = undefined;
       throw error;
     }
-    confirmed = at;
+    confirmed = { ...at, version: current.metadata.resourceVersion };
     o.onRenewed(current);
   }
 
@@ -226,7 +227,10 @@ export function createMemberLease(o: MemberLeaseOptions): MemberLease {
       return isConfirmed();
     },
     observe(lease) {
-      if (confirmed !== undefined) judge(lease);
+      // Older than what we have written, it tells of the process before us: the watch is behind.
+      if (confirmed === undefined || isNewer(confirmed.version, lease.metadata.resourceVersion))
+        return;
+      judge(lease);
     },
     observeDeleted(lease) {
       if (current?.metadata.uid !== lease.metadata.uid || stopped || taken) return;

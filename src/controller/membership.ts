@@ -24,6 +24,7 @@ import {
   type MemberLeaseOptions,
 } from "./member-lease.ts";
 import type { Members } from "./ports.ts";
+import { isNewer } from "./versions.ts";
 
 export interface MembershipOptions extends Omit<
   MemberLeaseOptions,
@@ -112,6 +113,8 @@ export function createMembership(o: MembershipOptions): Membership {
     // Another replica's, or edited by hand: it tells nothing about the replica that it is named for.
     if (process === undefined || name !== memberLeaseName(replicaOf(process))) return;
     const old = seen.get(name);
+    // ORDER: what a watch tells late is not taken for news. By it the process that has come since would be proven dead.
+    if (old !== undefined && isNewer(old.version.resourceVersion, resourceVersion)) return;
     const renewTime = lease.spec?.renewTime ?? "";
     if (old !== undefined && old.process !== process) proveDead(old.process);
     const changed = old === undefined || old.renewTime !== renewTime || old.process !== process;

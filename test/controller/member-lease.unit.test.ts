@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { PROCESS_ANNOTATION } from "../../src/api/names.ts";
 import type { Lease } from "../../src/api/types.ts";
 import { memberLeaseName } from "../../src/controller/member-lease.ts";
-import { aMember, BOUND_MS, LEASE_SECONDS, leaseOf } from "./member-rig.ts";
+import { aMember, BOUND_MS, LEASE_SECONDS, leaseOf, versionOf } from "./member-rig.ts";
 
 describe("its own Lease", () => {
   it("is made, and renewed each third of its duration", async () => {
@@ -75,6 +75,16 @@ describe("its own Lease", () => {
       expect(annotations?.[PROCESS_ANNOTATION]).toBe("me/2");
     },
   );
+
+  it("is not lost to the process before it, of which a watch tells late", async () => {
+    const { members, leases, superseded } = aMember({ process: "me/2" });
+    const older = versionOf(leaseOf("me/1"), "0");
+    leases.set(memberLeaseName("me"), older);
+    await members.start();
+    members.observe(older);
+    expect(superseded).toEqual([]);
+    expect(await members.confirm()).toBe(true);
+  });
 
   it("is given up when it resigns, and renewed no more", async () => {
     const { members, time, leases, calls } = aMember();

@@ -103,3 +103,8 @@ export function leaseOf(process: string, renewal = 0, podName?: string): Lease {
     spec: { leaseDurationSeconds: LEASE_SECONDS, renewTime: `renewal ${renewal}` },
   };
 }
+
+/** A Lease as it was at this resourceVersion. */
+export function versionOf(lease: Lease, resourceVersion: string): Lease {
+  return { ...lease, metadata: { ...lease.metadata, resourceVersion } };
+}

@@ -3,7 +3,7 @@ import type { KubeObject, Lease } from "../../src/api/types.ts";
 import { memberLeaseName, processOf } from "../../src/controller/member-lease.ts";
 import { rankOf } from "../../src/domain/election.ts";
 import { settle } from "./manual-time.ts";
-import { aMember, BOUND_MS, leaseOf } from "./member-rig.ts";
+import { aMember, BOUND_MS, leaseOf, versionOf } from "./member-rig.ts";
 
 describe("another replica", () => {
   it("lives as long as its Lease is seen to change, by our clock", async () => {
@@ -94,6 +94,20 @@ describe("a process is proven dead", () => {
     await settle();
     expect(members.stateOf("other/2")).toBe("alive");
     expect(members.stateOf("other/1")).toBe("dead");
+  });
+
+  it("not by news of an older one that comes late, after a watch was taken up again", async () => {
+    const { members, time, leases } = aMember();
+    members.observe(versionOf(leaseOf("other/1"), "7"));
+    leases.set(memberLeaseName("other"), versionOf(leaseOf("other/2"), "9"));
+    await time.pass(15_000);
+    // Silent for us, so its Lease is read as it is now, past what the watch has still to tell.
+    expect(members.stateOf("other/1")).toBe("silent");
+    await settle();
+    members.observe(versionOf(leaseOf("other/1", 1), "8"));
+    members.observe(versionOf(leaseOf("other/2"), "9"));
+    expect(members.stateOf("other/1")).toBe("dead");
+    expect(members.stateOf("other/2")).toBe("alive");
   });
 
   it("when it is an older one of our own replica, once its Lease is ours", async () => {
