@@ -1,5 +1,5 @@
 /** Cases in which somebody does something meanwhile: edits, deletes, makes Jobs by hand, forbids. */
-import { atOnce, BOTH, dayBefore, DONE, job, LAUNCHED, never, type Case } from "./case.ts";
+import { atOnce, BOTH, daily, dayBefore, DONE, job, LAUNCHED, never, type Case } from "./case.ts";
 import type { Manifest } from "../crd/fixture.ts";
 import { KEEP, REFUSE } from "./refusals.ts";
 
@@ -11,6 +11,7 @@ const edited = (m: Manifest, past: Date): void => {
 const editTo = (past: Date) => ({ spec: { schedule: `0 ${past.getUTCHours()} * * *` } });
 /** Never done, whatever the template says. */
 const LASTING = { ...never, completions: 1, parallelism: 1 };
+const inNineHours = (past: Date): Date => new Date(past.getTime() + 9 * 3_600_000);
 const touched = { metadata: { labels: { touched: "yes" } } };
 
 export const UNDER_WAY: readonly Case[] = [
@@ -59,6 +60,21 @@ export const UNDER_WAY: readonly Case[] = [
     },
     jobs: ["past"],
     reasons: DONE,
+  },
+  {
+    // Three hours ahead in UTC, six hours ago in a zone that is nine hours ahead of it.
+    name: "edited-zone",
+    change: (m, past) => (daily(m, inNineHours(past)), job(m, atOnce)),
+    last: (past) => dayBefore(inNineHours(past)),
+    early: async (stage) => {
+      await stage.observed();
+      await stage.patch({ spec: { timeZone: "Etc/GMT-9" } });
+      await stage.observed();
+      await stage.patch(touched);
+    },
+    jobs: [],
+    reasons: [],
+    differs: { native: { jobs: ["past"], reasons: DONE } },
   },
   {
     name: "missing",

@@ -42,6 +42,13 @@ export const MOVES: readonly Move[] = [
     to: "CronJob",
   },
   {
+    name: "over-around-a-tick",
+    from: "CronJob",
+    before: (step) => step("Over", 0),
+    after: async (step) => (await step("Over", 1), await step("Over", 2)),
+    to: "LockedCronJob",
+  },
+  {
     name: "over-through-a-tick",
     from: "CronJob",
     before: async (step) => (await step("Over", 0), await step("Over", 1)),

@@ -369,10 +369,18 @@ test("an operator that starts anew writes nothing to objects that have not chang
   await isTold("active", ({ lock, active }) => {
     return lock?.validUntil !== undefined && active?.[0]?.uid !== undefined;
   });
-  await until("no Job is held", 30_000, async () => {
-    const { items } = await admin.list(jobs, { namespace });
-    return items.every(({ metadata }) => metadata.finalizers === undefined);
-  });
+  await until(
+    "no Job is held, and its controller has said what it has to say",
+    30_000,
+    async () => {
+      const { items } = await admin.list(jobs, { namespace });
+      return items.every(
+        ({ metadata, status }) =>
+          metadata.finalizers === undefined &&
+          status?.conditions?.some(({ type }) => type === "Suspended" || type === "Complete"),
+      );
+    },
+  );
   const versions = async (): Promise<Record<string, string | undefined>> => {
     const found: Record<string, string | undefined> = {};
     for (const type of [lockedCronJobs, leases, jobs]) {
