@@ -71,6 +71,22 @@ export function redisBed(count: number): Bed {
   };
 }
 
+const RESOURCES = ["TCPSocketWrap", "TCPConnectWrap", "TCPServerWrap", "Timeout"] as const;
+
+function resources(): Record<string, number> {
+  const all = process.getActiveResourcesInfo();
+  return Object.fromEntries(RESOURCES.map((kind) => [kind, all.filter((k) => k === kind).length]));
+}
+
+/** Takes stock of sockets and timers. @returns what waits until there are no more of them than now */
+export function takeStock(): () => Promise<unknown> {
+  const before = resources();
+  return () =>
+    until("no socket and no timer left", resources, (now) =>
+      RESOURCES.every((kind) => (now[kind] ?? 0) <= (before[kind] ?? 0)),
+    );
+}
+
 export const freshKey = () => `test:${randomUUID()}`;
 export const freshValue = () => `run-${randomUUID()}`;
 

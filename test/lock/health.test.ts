@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createQuorumLock, describeHealth, type LockHealth } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
 import { freePort, startRedis } from "../redis/server.ts";
-import { allUp, freshKey, freshValue, LEASE_MS, redisBed } from "./fixture.ts";
+import { allUp, freshKey, freshValue, LEASE_MS, redisBed, takeStock } from "./fixture.ts";
 
 const bed = redisBed(3);
 const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 100 };
@@ -142,7 +142,7 @@ describe("health", () => {
 
 describe("close", () => {
   it("leaves no socket and no timer, also with nodes hung, dead and never reached", async () => {
-    const before = process.getActiveResourcesInfo();
+    const nothingLeft = takeStock();
     bed.servers[0]!.pause();
     const lock = createQuorumLock({
       ...FAST,
@@ -152,14 +152,7 @@ describe("close", () => {
     const attempt = lock.tryAcquire(freshKey(), freshValue(), LEASE_MS);
     await lock.close();
     expect(await attempt).toHaveProperty("outcome");
-    const number = (all: string[], kind: string) => all.filter((name) => name === kind).length;
-    for (const kind of ["TCPSocketWrap", "Timeout", "TCPConnectWrap"]) {
-      await until(
-        `no ${kind} left`,
-        () => number(process.getActiveResourcesInfo(), kind),
-        (left) => left <= number(before, kind),
-      );
-    }
+    await nothingLeft();
     bed.servers[0]!.resume();
   });
 

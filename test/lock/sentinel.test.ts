@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { QuorumLock } from "../../src/lock/index.ts";
+import type { AcquireResult, QuorumLock } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
 import { type SentinelGroup, startSentinelGroup } from "../redis/sentinel.ts";
 import { startProxy } from "../redis/proxy.ts";
 import { replay } from "../redis/replay.ts";
+import type { RedisServer } from "../redis/server.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
 const bed = redisBed(2);
 const FAST = { nodeTimeoutMs: 500, heartbeatMs: 100, reconnectMaxMs: 100 };
 const LEASE_MS = 2_000;
+/** Longer than any test. */
+const LONG_MS = 120_000;
 let group: SentinelGroup;
 
 beforeAll(async () => {
@@ -32,6 +35,34 @@ const is = (lock: QuorumLock, ...states: string[]) =>
     (state) => states.includes(state),
   );
 
+/** Whoever is demoted may close its connections, also the one that asks it; it is asked on a new one then. */
+const demoted = (server: RedisServer) =>
+  until("the old one is a replica", async () =>
+    /role:slave/.test(String(await server.command("INFO", "replication").catch(() => ""))),
+  );
+
+/** On the master and one of the others; the third has forgotten it at once. */
+async function onBareMajority(lock: QuorumLock, key: string): Promise<AcquireResult> {
+  const third = bed.servers[1]!;
+  third.pause();
+  const granted = await lock.tryAcquire(key, "A", LONG_MS);
+  third.resume();
+  await until("executed there", async () => (await third.command("GET", key)) === "A");
+  await third.command("DEL", key);
+  return granted;
+}
+
+/** As if the master had died before they heard of it. */
+async function forgottenByReplicas(key: string): Promise<void> {
+  const master = await group.master();
+  for (const replica of group.servers.filter((server) => server !== master)) {
+    await until("replicated", async () => (await replica.command("GET", key)) === "A");
+    await replica.command("CONFIG", "SET", "replica-read-only", "no");
+    await replica.command("DEL", key);
+    await replica.command("CONFIG", "SET", "replica-read-only", "yes");
+  }
+}
+
 describe("a master under Sentinel", () => {
   it("is one node of the lock, found through the sentinels", async () => {
     const lock = await bed.lock({ ...FAST, nodes: nodes() });
@@ -46,19 +77,34 @@ describe("a master under Sentinel", () => {
     );
   });
 
-  it("is followed when Sentinel replaces it while it is alive, and the new one is quarantined", async () => {
-    const lock = await bed.lock({ ...FAST, nodes: nodes() });
-    await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS);
-    const before = first(lock)?.facts?.runId;
-    const master = await group.failover();
-    const quarantined = await until(
-      "the new master, in quarantine",
-      () => first(lock),
-      (seen) => seen?.state === "quarantined" && seen.facts?.runId !== before,
+  it("is followed when Sentinel replaces it while it is alive, and the new one, which lost a vote, has none for a lease", async () => {
+    const [a, b, lock] = await Promise.all(
+      [1, 2, 3].map(() => bed.lock({ ...FAST, nodes: nodes() })),
     );
-    expect(String(await master.command("INFO", "server"))).toContain(quarantined!.facts!.runId);
-    expect((await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS)).outcome).toBe("acquired");
-    await is(lock, "up");
+    await group.inSync();
+    await b!.tryAcquire(freshKey(), freshValue(), LONG_MS);
+    await lock!.tryAcquire(freshKey(), freshValue(), LEASE_MS);
+    const key = freshKey();
+    const granted = await onBareMajority(a!, key);
+    const before = first(lock!)?.facts?.runId;
+    await forgottenByReplicas(key);
+    const promoted = await group.failover();
+
+    const followed = (one: QuorumLock) =>
+      until(
+        "the new master, in quarantine",
+        () => first(one),
+        (seen) => seen?.state === "quarantined" && seen.facts?.runId !== before,
+      );
+    const quarantined = await followed(lock!);
+    expect(String(await promoted.command("INFO", "server"))).toContain(quarantined!.facts!.runId);
+    expect((await lock!.tryAcquire(freshKey(), freshValue(), LEASE_MS)).outcome).toBe("acquired");
+    await is(lock!, "up");
+
+    await followed(b!);
+    expect(await promoted.command("GET", key)).toBeNull();
+    expect((await b!.tryAcquire(key, "B", LONG_MS)).outcome).toBe("held");
+    expect(granted.outcome === "acquired" && granted.grant.isValid()).toBe(true);
   });
 
   it("that hangs is left when Sentinel has promoted another", async () => {
@@ -79,10 +125,7 @@ describe("a master under Sentinel", () => {
     } finally {
       old.resume();
     }
-    // Whoever is demoted may close its connections, this one too; it is asked on a new one then.
-    await until("the old one is a replica", async () =>
-      /role:slave/.test(String(await old.command("INFO", "replication").catch(() => ""))),
-    );
+    await demoted(old);
   });
 
   it("is found although one sentinel is dead and one hangs", async () => {
@@ -111,9 +154,7 @@ describe("a master under Sentinel", () => {
       await is(lock, "up", "quarantined");
       const master = await group.master();
       expect(String(await master.command("INFO", "server"))).toContain(first(lock)!.facts!.runId);
-      await until("the old one is a replica", async () =>
-        /role:slave/.test(String(await old.command("INFO", "replication"))),
-      );
+      await demoted(old);
       // With nobody else to ask it is led to the old master, which does not vote.
       const alone = nodes({ sentinels: [stale.url, dead] });
       const misled = await bed.lock({ ...FAST, nodes: alone });

@@ -82,7 +82,8 @@ export async function startSentinelGroup(
     master,
     async inSync() {
       await until("replicas in sync", async () => {
-        const info = String(await (await master()).command("INFO", "replication"));
+        // A master that has just been chosen, or is being demoted, may close connections.
+        const info = String(await (await master()).command("INFO", "replication").catch(() => ""));
         return [...info.matchAll(/state=online,offset=\d+,lag=[01]\b/g)].length === replicas;
       });
     },

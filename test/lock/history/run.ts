@@ -8,6 +8,7 @@ import type {
 import { until } from "../../redis/facts.ts";
 import { type FaultProxy, startProxy } from "../../redis/proxy.ts";
 import type { RedisServer } from "../../redis/server.ts";
+import { takeStock } from "../fixture.ts";
 import { createExclusion } from "./exclusion.ts";
 import { type Dice, dice } from "./seeded.ts";
 
@@ -41,9 +42,13 @@ const LOSES_DATA: readonly Fault[] = ["wipe", "bareMajorityThenWipe"];
 /** Holding is about so long, however long the lease is. */
 const LONGEST_STAY_MS = 500;
 
-/** Clients that lock one key under random faults, everything on real servers; repeatable but for the machine's timing. */
+/**
+ * Clients that lock one key under random faults, everything on real servers; repeatable but for the machine's timing.
+ * @throws Error when a socket or a timer is left afterwards
+ */
 export async function runHistory(options: RunOptions): Promise<RunResult> {
   const { servers, leaseMs } = options;
+  const nothingLeft = takeStock();
   const key = `history:${randomUUID()}`;
   const exclusion = createExclusion();
   const failed = new Set<string>();
@@ -93,6 +98,7 @@ export async function runHistory(options: RunOptions): Promise<RunResult> {
   const residue = await leftOver(servers, key, failed);
   await Promise.all(locks.map((lock) => lock.close()));
   await Promise.all(proxies.flat().map((proxy) => proxy.close()));
+  await nothingLeft();
   return { violations: exclusion.violations, acquired: exclusion.entered, residue, badTtls };
 }
 
