@@ -22,6 +22,7 @@ import { createBackend } from "./operator/backend.ts";
 import {
   createClockReport,
   createObserver,
+  createStatusReport,
   eventsAtLevel,
   onMembership,
   onMembershipTrouble,
@@ -137,8 +138,7 @@ export function createOperator(o: OperatorOptions): Operator {
             error,
             next: "suspend or delete the Job by hand",
           }),
-        statusFailed: (key, error) =>
-          log.warn("status not written", { event: "StatusTrouble", key, error, next: "retry" }),
+        statusFailed: createStatusReport(log, clock),
         queueStuck: (key, ms) =>
           log.warn("a reconcile hangs", { event: "ReconcileStuck", key, seconds: ms / 1000 }),
       },

@@ -1,5 +1,6 @@
 /** What the controller and the watches tell, as log lines, metrics and readiness checks. */
 import { DEBUG_EVENTS, Reason } from "../api/reasons.ts";
+import type { Clock } from "../clock.ts";
 import { isFence } from "../controller/member-lease.ts";
 import type { EventSink, Observer } from "../controller/ports.ts";
 import type { SkewMeter } from "../controller/skew.ts";
@@ -110,6 +111,32 @@ export function createClockReport(
     const event = Reason.ClockSkew;
     if (wrong) log.error("the clock is wrong", { event, reason: clockSkewMessage(skewMs) });
     else log.info("the clock agrees with the API server's again: taking ticks", { event });
+  };
+}
+
+/** One line in ten seconds stands for all: while the API server is away, every status of every LockedCronJob fails. */
+const STATUS_TROUBLE_MS = 10_000;
+
+export function createStatusReport(
+  log: Logger,
+  clock: Pick<Clock, "monotonic">,
+): (key: string, error: unknown) => void {
+  let quietUntil = -Infinity;
+  let more = 0;
+  return (key, error) => {
+    if (clock.monotonic() < quietUntil) {
+      more++;
+      return;
+    }
+    quietUntil = clock.monotonic() + STATUS_TROUBLE_MS;
+    log.warn("status not written", {
+      event: "StatusTrouble",
+      key,
+      error,
+      ...(more === 0 ? {} : { unsaid: more }),
+      next: "retry",
+    });
+    more = 0;
   };
 }
 
