@@ -127,6 +127,7 @@ export function createOperator(o: OperatorOptions): Operator {
         },
         membershipHealth: (trouble) => onMembership(trouble, health, log),
         membershipTrouble: onMembershipTrouble(log),
+        queueAdd: metrics.queueAdd,
         queueOutcome: (outcome, seconds) => {
           metrics.queueDone({ outcome: outcome.kind, seconds });
           if (outcome.kind === "retry") metrics.queueRetry();

@@ -36,6 +36,7 @@ export interface ControllerOptions {
     membershipHealth(trouble: string | undefined): void;
     membershipTrouble(what: string, error: unknown): void;
     superseded(by: string): void;
+    queueAdd(): void;
     queueOutcome(outcome: Outcome, seconds: number): void;
     queueStuck(key: Key, runMs: number): void;
     onLostFailed(key: Key, error: unknown): void;

@@ -193,6 +193,7 @@ export function createController(o: ControllerOptions): Controller {
     timers,
     random,
     hooks: {
+      onAdd: o.hooks.queueAdd,
       onOutcome: (_, outcome, { runMs }) => o.hooks.queueOutcome(outcome, runMs / 1000),
       onStuck: o.hooks.queueStuck,
     },

@@ -34,6 +34,8 @@ export interface ReconcileContext {
 }
 
 export interface QueueHooks {
+  /** A key is added, be it that it waits already. */
+  onAdd?(): void;
   /** `waitMs`: from being queued to being started; `runMs`: the reconcile itself. */
   onOutcome?(key: string, outcome: Outcome, times: { waitMs: number; runMs: number }): void;
   /** A reconcile still runs after `stuckAfterMs`, and again each time as long has passed. It is not stopped. */
@@ -119,6 +121,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 
   function add(key: string, { priority = 0 }: Priority = {}): void {
     if (draining) return;
+    hooks.onAdd?.();
     const locked = running.get(key);
     if (locked !== undefined) {
       locked.dirty ??= { priority, since: clock.monotonic() };

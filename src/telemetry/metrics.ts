@@ -9,7 +9,6 @@ export interface Metrics {
   /** `latencySeconds`: tick until the API server confirmed the Job; `rank`: ours for this key. */
   readonly tickLaunched: (o: { latencySeconds: number; rank?: number }) => void;
   readonly tickMissed: (o: { reason: string; count?: number }) => void;
-  readonly tickSkipped: (o: { reason: string; count?: number }) => void;
   readonly election: (o: { outcome: string; seconds: number }) => void;
   readonly claimConflict: () => void;
   readonly takeover: () => void;
@@ -108,12 +107,11 @@ function define(registry: Registry) {
       ["version"],
     ),
     launched: counter("ticks_launched_total", "Ticks whose Job this replica created."),
-    missed: counter("ticks_missed_total", "Ticks that passed without a Job, by reason.", [
-      "reason",
-    ]),
-    skipped: counter("ticks_skipped_total", "Ticks the concurrency policy dropped, by reason.", [
-      "reason",
-    ]),
+    missed: counter(
+      "ticks_missed_total",
+      "Ticks that passed without a Job, by reason; JobAlreadyActive and QueueFull are the concurrency policy's.",
+      ["reason"],
+    ),
     latency: histogram("tick_latency_seconds", TICK_LATENCY, "From the tick until its Job exists."),
     rank: histogram("launch_rank", RANKS, "Rank of this replica for the ticks it launched."),
     election: histogram("election_seconds", NETWORK, "Elections by Redlock, by outcome.", [
@@ -140,7 +138,10 @@ function define(registry: Registry) {
     ),
     replicas: gauge("replicas_live", "Replicas with a valid membership Lease."),
     depth: gauge("workqueue_depth", "Keys that wait for a worker."),
-    adds: counter("workqueue_adds_total", "Keys added to the work queue."),
+    adds: counter(
+      "workqueue_adds_total",
+      "Keys added to the work queue, also those that waited in it already.",
+    ),
     retries: counter("workqueue_retries_total", "Keys queued again after an error."),
     work: histogram("workqueue_work_seconds", NETWORK, "Reconciles, by outcome.", ["outcome"]),
     requests: counter("kube_requests_total", "Requests to the API server.", [
@@ -205,7 +206,6 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
       if (rank !== undefined) m.rank.observe(rank);
     },
     tickMissed: ({ reason, count }) => m.missed.inc({ reason: label("reason", reason) }, count),
-    tickSkipped: ({ reason, count }) => m.skipped.inc({ reason: label("reason", reason) }, count),
     election: ({ outcome, seconds }) =>
       m.election.observe({ outcome: label("outcome", outcome) }, seconds),
     claimConflict: () => m.conflicts.inc(),

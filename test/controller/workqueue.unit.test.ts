@@ -276,6 +276,16 @@ describe("outcomes", () => {
     expect(outcomes).toEqual([{ kind: "retry", error: new Error("bug") }, { kind: "done" }]);
   });
 
+  it("tells of each key that is added, also while it waits", async () => {
+    let adds = 0;
+    const { queue } = setUp(() => Promise.resolve(done()), { hooks: { onAdd: () => void adds++ } });
+    for (const key of ["a", "a", "b"]) queue.add(key);
+    expect(adds).toBe(3);
+    await queue.drain(1_000);
+    queue.add("c");
+    expect(adds).toBe(3);
+  });
+
   it("reports how long a key waited and ran", async () => {
     const time = manualTime();
     const { runs, reconcile } = held();

@@ -343,14 +343,10 @@ test("an operator that starts anew writes nothing to objects that have not chang
       return status !== undefined && holds(status as NonNullable<LockedCronJob["status"]>);
     });
   };
-  await make("never", () => {});
+  for (let i = 0; i < 5; i++) await make(`never-${i}`, () => {});
   await make("suspended", (spec) => (spec.suspend = true));
   await make("wrong", (spec) => (spec.schedule = "H(9-1) * * * *"));
-  await make("active", (spec) => {
-    // Its lock is told to be held for so long that it is not told anew.
-    spec.lock = { leaseSeconds: 3_600 };
-    spec.jobTemplate.spec.suspend = true;
-  });
+  await make("active", (spec) => (spec.jobTemplate.spec.suspend = true));
   await make("done", (spec) => {
     Object.assign(spec.jobTemplate.spec, { completions: 0, parallelism: 0 });
   });
@@ -358,7 +354,8 @@ test("an operator that starts anew writes nothing to objects that have not chang
     expect((await command("trigger", name, "-n", namespace)).code).toBe(0);
   }
   // All that there is to say of them is said, and their Jobs are let go.
-  for (const name of ["never", "suspended", "wrong", "active", "done"]) {
+  const names = ["never-0", "never-1", "never-2", "never-3", "never-4", "suspended", "wrong"];
+  for (const name of [...names, "active", "done"]) {
     await isTold(name, ({ conditions = [] }) =>
       conditions.some(({ type }) => type === "TemplateAccepted" || type === "Stalled"),
     );
@@ -366,9 +363,7 @@ test("an operator that starts anew writes nothing to objects that have not chang
   await isTold("done", ({ decisions, activeCount }) => {
     return decisions?.at(-1)?.decision === "Finished" && activeCount === 0;
   });
-  await isTold("active", ({ lock, active }) => {
-    return lock?.validUntil !== undefined && active?.[0]?.uid !== undefined;
-  });
+  await isTold("active", ({ active }) => active?.[0]?.uid !== undefined);
   await until(
     "no Job is held, and its controller has said what it has to say",
     30_000,
@@ -390,23 +385,31 @@ test("an operator that starts anew writes nothing to objects that have not chang
     }
     return found;
   };
+  // Those of the tests before run by the minute or the second.
+  await cluster.kubectl(["delete", "lockedcronjobs", "--all", "--namespace", "team"]);
   await replica.stop();
   const before = await versions();
-  expect(Object.keys(before)).toHaveLength(5 + 5 + 2);
+  // How long its lock is valid moves on, and is told now and then.
+  delete before["lockedcronjobs/active"];
+  expect(Object.keys(before)).toHaveLength(8 + 9 + 2);
   replica = await startReplica({
     name: "replica-a",
     kubeconfig: cluster.kubeconfigPath,
     redis: [redis.url],
   });
   await replica.ready();
-  // It comes last in the queue: those before have been looked at when it has a status.
+  const sum = async (metric: RegExp): Promise<number> => {
+    const lines = (await replica.metrics()).split("\n").filter((line) => metric.test(line));
+    return lines.reduce((total, line) => total + Number(line.split(" ").at(-1)), 0);
+  };
+  await until("each has been looked at", 30_000, async () => {
+    return (await sum(/^lockedcron_workqueue_work_seconds_count/)) >= 9;
+  });
+  // A status is looked at after its object: this one's comes last.
   await make("probe", () => {});
   await isTold("probe", ({ conditions }) => conditions !== undefined);
-  await until("nothing is left to do", 30_000, async () =>
-    /^lockedcron_workqueue_depth(?:\{.*\})? 0$/m.test(await replica.metrics()),
-  );
-  const after = await versions();
-  expect(
-    Object.fromEntries(Object.entries(after).filter(([key]) => !key.endsWith("probe"))),
-  ).toEqual(before);
+  expect(await versions()).toMatchObject(before);
+  // A write that changes nothing leaves the version as it was: they are counted, too. The probe has a few of its own, and a run
+  // that is active one for how long its lock is valid.
+  expect(await sum(/kube_requests_total\{verb="patch",resource="lockedcronjobs"/)).toBeLessThan(5);
 });
