@@ -68,6 +68,16 @@ describe("every reason is documented", () => {
   });
 });
 
+it("docs/lock.md names tests that are there", () => {
+  const page = readFileSync(path.join(DOCS, "lock.md"), "utf8");
+  const named = [...page.matchAll(/\[([\w./, \n-]+)\](?!\()/g)].flatMap(([, names = ""]) =>
+    names.split(/,\s*/),
+  );
+  expect(named).toContain("faults");
+  const tests = new Set(files.map((file) => file.path));
+  expect(named.filter((name) => !tests.has(`test/lock/${name}.test.ts`))).toEqual([]);
+});
+
 describe("decisions are numbered", () => {
   const numbers = (names: readonly string[]): string[] => names.map((name) => name.slice(0, 4));
 

@@ -91,10 +91,15 @@ describe("acquire", () => {
     });
   });
 
-  it("joins the calls of one turn without mixing up their answers", async () => {
+  it("joins the calls of one turn, 128 in a command, without mixing up their answers", async () => {
     const lock = await bed.lock();
+    const commands = async () => {
+      const stats = String(await bed.servers[0]!.command("INFO", "commandstats"));
+      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)![1]);
+    };
     const taken = freshKey();
     await lock.tryAcquire(taken, "first", LEASE_MS);
+    const before = await commands();
     const keys = Array.from({ length: 1000 }, (_, i) => (i % 10 === 0 ? taken : freshKey()));
     const results = await Promise.all(
       keys.map((key) => lock.tryAcquire(key, freshValue(), LEASE_MS)),
@@ -102,6 +107,8 @@ describe("acquire", () => {
     expect(results.map(({ outcome }) => outcome)).toEqual(
       keys.map((key) => (key === taken ? "held" : "acquired")),
     );
+    await until("all asked", async () => (await commands()) >= before + 8);
+    expect(await commands()).toBe(before + 8);
   });
 });
 
