@@ -42,6 +42,7 @@ for (;;) {
 const begun = performance.now();
 const fourth = await s.start("replica-d");
 const startMs = performance.now() - begun;
+const startCpuMs = cpuSeconds(fourth.pid) * 1_000;
 
 await until(Date.now() + 10_000);
 const pids = [...s.replicas.values()].map((replica) => replica.pid);
@@ -51,6 +52,7 @@ const shares = pids.map((pid, i) => ((cpuSeconds(pid) - (before[i] ?? 0)) / seco
 const result = {
   n,
   start_to_ready_ms: round(startMs),
+  start_cpu_ms: round(startCpuMs),
   idle_cpu_percent: round(shares.reduce((a, b) => a + b, 0) / shares.length),
   rss_mb: round(residentMb(fourth.pid)),
 };
@@ -60,5 +62,5 @@ writeFileSync(
   `${JSON.stringify(result, null, 2)}\n`,
 );
 process.stdout.write(
-  `${n} LockedCronJobs: start to ready ${result.start_to_ready_ms} ms, idle CPU ${result.idle_cpu_percent} % of a core, ${result.rss_mb} MB\n`,
+  `${n} LockedCronJobs: start to ready ${result.start_to_ready_ms} ms (${result.start_cpu_ms} ms of CPU), idle CPU ${result.idle_cpu_percent} % of a core, ${result.rss_mb} MB\n`,
 );

@@ -66,6 +66,10 @@ test("a replica that is killed is not missed, and comes back", async () => {
     return (pod?.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0;
   });
   await allReady(site, "operator", 3);
+  const again = (await site.pods("operator")).find(
+    ({ metadata }) => metadata.uid === victim.metadata.uid,
+  );
+  if (again) console.error(`[e2e] container started again to ready: ${startSeconds(again)} s`);
   expect(await ticking.faults()).toEqual([]);
 });
 
