@@ -211,7 +211,7 @@ export function createController(o: ControllerOptions): Controller {
     templates: createTemplateCheck({ client, jobs: resources.jobs, clock, events: o.events }),
     sharedMutexNamespaces: o.sharedMutexNamespaces,
     validUntil: (runId) => watchdog.validUntil(runId),
-    busy: () => crowd.busy() || queue.waiting(PRIORITY.dueLater) > 0,
+    busy: () => phase === "starting" || crowd.busy() || queue.waiting(PRIORITY.dueLater) > 0,
     schedules,
     onStep,
   });

@@ -5,6 +5,20 @@ import { activeRuns, type Ledger, type Run } from "./ledger.ts";
 import { tzdataVersion, type Schedule } from "./schedule/index.ts";
 
 const NEXT_TIMES = 5;
+/** What nothing but the ledger can tell. */
+const OF_LEDGER = [
+  "active",
+  "activeCount",
+  "token",
+  "lastTrigger",
+  "backfill",
+  "lastScheduleTime",
+  "lastSuccessfulTime",
+  "lastFailureTime",
+  "consecutiveFailures",
+  "decisions",
+  "lock",
+] as const satisfies readonly (keyof LockedCronJobStatus)[];
 
 /**
  * The status as a function of spec, ledger and calendar. It is a report: any replica would write the same, and losing it
@@ -17,9 +31,7 @@ export function buildStatus(o: StatusFacts): LockedCronJobStatus {
   return {
     observedGeneration: owner.metadata.generation ?? 0,
     conditions: conditions(o, runs),
-    active: runs.map((run) => activeReference(owner, run)),
-    activeCount: runs.length,
-    ...(ledger === undefined ? {} : history(ledger)),
+    ...(ledger === undefined ? toldBefore(owner) : happened(owner, ledger, runs)),
     ...(next[0] === undefined ? {} : { nextScheduleTime: next[0], nextScheduleTimes: next }),
     ...lockOf(runs, o.renewal),
     ...(o.schedule.ok ? resolved(owner, o.schedule.schedule) : {}),
@@ -43,6 +55,24 @@ function nextTimes(
     times.push(rfc3339(schedule.dueAt(tick)));
   }
   return times;
+}
+
+/**
+ * The ledger is not known yet (the watch has just begun, or it is made anew): what was told stands, for from it a lost
+ * ledger is made.
+ */
+function toldBefore({ status = {} }: LockedCronJob): LockedCronJobStatus {
+  return Object.fromEntries(
+    OF_LEDGER.flatMap((field) => (status[field] === undefined ? [] : [[field, status[field]]])),
+  );
+}
+
+function happened(owner: LockedCronJob, ledger: Ledger, runs: readonly Run[]): LockedCronJobStatus {
+  return {
+    active: runs.map((run) => activeReference(owner, run)),
+    activeCount: runs.length,
+    ...history(ledger),
+  };
 }
 
 /** Only where the spec does not say it itself. */

@@ -132,6 +132,26 @@ describe("the first in line", () => {
     expect(writes).toEqual([]);
   });
 
+  it("takes back nothing that a ledger has told while it does not know it: a lost one is made from that", async () => {
+    const told = {
+      active: [{ name: "report-1" }],
+      activeCount: 1,
+      token: 4,
+      lastTrigger: "a",
+      backfill: { id: "b", cursor: at(NOON) },
+      lastScheduleTime: at(NOON),
+      lastSuccessfulTime: at(NOON),
+      lastFailureTime: at(NOON),
+      consecutiveFailures: 1,
+      decisions: [],
+      lock: { key: "lock", holder: "run" },
+    };
+    const { writes, writerOf } = setUp({ owner: { ...aLockedCronJob(), status: told } });
+    await writerOf(first).reconcile(KEY);
+    expect(writes).toHaveLength(1);
+    for (const field of Object.keys(told)) expect(writes[0]?.status).not.toHaveProperty(field);
+  });
+
   it("says nothing of a ledger that is a namesake's", async () => {
     const { writes, writerOf } = setUp({ ledger: aLedger({ owner: "owner-0", token: 9 }) });
     await writerOf(first).reconcile(KEY);
