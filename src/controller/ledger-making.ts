@@ -1,7 +1,7 @@
 /** How a ledger is made: for a new LockedCronJob, in the place of a namesake's, and when it was lost. */
 import { EventReason, Reason } from "../api/reasons.ts";
 import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
-import { ledgerTroubleOf, scheduleText } from "../domain/decide/index.ts";
+import { ledgerTroubleOf, scheduleText, type LedgerState } from "../domain/decide/index.ts";
 import type { JobView } from "../domain/job.ts";
 import { hasUnsettled, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
 import { askedBefore, parseTime, tickOf } from "./asked.ts";
@@ -163,4 +163,17 @@ function runOf(job: JobView): Run | undefined {
     ...(job.lock === undefined ? {} : { lock: job.lock, lockedAt: job.createdAt }),
     ...(job.manual === undefined ? {} : { manual: job.manual }),
   };
+}
+
+/** The ledger as it concerns this owner: a namesake's counts as none, except that nobody is left to own it. */
+export function ledgerFor(
+  owner: LockedCronJob | undefined,
+  record: LedgerRecord | undefined,
+): LedgerState {
+  if (record === undefined) return { state: "absent" };
+  const { contents } = record;
+  if (contents.state === "present" && owner !== undefined) {
+    if (contents.ledger.owner !== owner.metadata.uid) return { state: "orphan", why: "namesake" };
+  }
+  return contents;
 }

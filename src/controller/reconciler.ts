@@ -5,14 +5,14 @@
 import type { Key } from "../api/names.ts";
 import { Reason } from "../api/reasons.ts";
 import type { LockedCronJob } from "../api/types.ts";
-import { decide, type Decision, type LedgerState, type Snapshot } from "../domain/decide/index.ts";
+import { decide, type Decision, type Snapshot } from "../domain/decide/index.ts";
 import { standByMs } from "../domain/election.ts";
 import type { Ledger } from "../domain/ledger.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import { mutexesOf } from "../domain/lock-terms.ts";
 import { candidateOf, type Candidate } from "./elections.ts";
 import { launch, send, takeOver } from "./launch.ts";
-import { initLedger } from "./ledger-making.ts";
+import { initLedger, ledgerFor } from "./ledger-making.ts";
 import { lockMutexes } from "./mutex-effects.ts";
 import type { LedgerRecord } from "./ports.ts";
 import type { ScheduleCache } from "./schedule-cache.ts";
@@ -73,7 +73,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
   /** What the last event of a key was given for. */
   const eventGiven = new Map<Key, string>();
 
-  function gather(key: Key): World {
+  function gather(key: Key, passOver?: ReadonlySet<string>): World {
     const owner = c.owners.cached(key);
     const record = c.ledgers.cached(key);
     const rank = o.rank(key);
@@ -90,6 +90,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         owner,
         schedule: owner === undefined ? undefined : schedules.of(key, owner),
         ledger: state,
+        ...(passOver === undefined ? {} : { passOver }),
         jobs: c.jobs.cached(key),
         rank,
         standByMs: standBy,
@@ -149,8 +150,11 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
   }
 
   async function reconcile(key: Key): Promise<Outcome> {
-    for (let steps = 0; steps < MAX_STEPS; steps++) {
-      const world = gather(key);
+    /** Runs whose next step has to wait until `later`. They hold up neither each other nor what is due. */
+    const passOver = new Set<string>();
+    let later = Infinity;
+    for (let steps = 0; steps < MAX_STEPS + passOver.size; steps++) {
+      const world = gather(key, passOver);
       let decision = decide(world.snapshot);
       if (decision.do === "nothing") {
         const upkeep = upkeepOf(world.snapshot, world.record, decision);
@@ -160,7 +164,8 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
             if (world.record === undefined) c.ledgers.forget(key);
             eventGiven.delete(key);
           }
-          return rest(world, decision);
+          const outcome = rest(world, decision);
+          return later === Infinity ? outcome : again(Math.min(later, decision.at ?? Infinity));
         }
         decision = upkeep;
       }
@@ -180,7 +185,10 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         o.followUp(key);
         return done();
       }
-      if (result.next === "again") {
+      if (result.next === "again" && "run" in decision && !stopping) {
+        passOver.add(decision.run.runId);
+        later = Math.min(later, result.at);
+      } else if (result.next === "again") {
         o.onSettled(key);
         return again(Math.min(result.at, decision.at ?? Infinity));
       }
@@ -204,19 +212,6 @@ interface World {
   owner: LockedCronJob | undefined;
   record: LedgerRecord | undefined;
   snapshot: Snapshot;
-}
-
-/** The ledger as it concerns this owner: a namesake's counts as none, except that nobody is left to own it. */
-function ledgerFor(
-  owner: LockedCronJob | undefined,
-  record: LedgerRecord | undefined,
-): LedgerState {
-  if (record === undefined) return { state: "absent" };
-  const { contents } = record;
-  if (contents.state === "present" && owner !== undefined) {
-    if (contents.ledger.owner !== owner.metadata.uid) return { state: "orphan", why: "namesake" };
-  }
-  return contents;
 }
 
 async function carryOut(c: Context, w: World, d: Decision): Promise<StepResult> {

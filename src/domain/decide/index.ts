@@ -45,6 +45,7 @@ function decideNow(s: Snapshot, wait: Wait): Decision {
     return nothing(Reason.LedgerUnreadable, s.ledger.message);
   }
   for (const run of ledger?.runs ?? []) {
+    if (s.passOver?.has(run.runId) === true) continue;
     const step = decideRun(s, run, wait);
     if (step !== undefined) return step;
   }

@@ -37,6 +37,8 @@ export interface Snapshot {
   ledger: LedgerState;
   /** The Jobs that carry our label for this name, as the cache has them. */
   jobs: readonly JobView[];
+  /** Ids of runs whose next step was tried and has to wait: they are left alone for now. */
+  passOver?: ReadonlySet<string>;
   /** How many live replicas come before this one for this key. */
   rank: number;
   /** How long this rank stands by after something became due, ms. */
