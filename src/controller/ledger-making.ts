@@ -4,8 +4,9 @@ import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
 import { ledgerTroubleOf, scheduleText, type LedgerState } from "../domain/decide/index.ts";
 import type { JobView } from "../domain/job.ts";
 import { hasUnsettled, newLedger, type Ledger, type Run } from "../domain/ledger.ts";
+import { hasReason } from "../kube/errors.ts";
 import { askedBefore, parseTime, tickOf } from "./asked.ts";
-import { casLost } from "./cas.ts";
+import { casLost, writeLedger } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import type { LedgerRecord } from "./ports.ts";
 
@@ -24,13 +25,20 @@ const TROUBLE_MS = 30_000;
 export async function initLedger(c: Context, key: string): Promise<StepResult> {
   const known = c.ledgers.cached(key);
   const current = (known === undefined ? undefined : await c.ledgers.read(key)) ?? "none";
-  if (current === "none") return reserve(c, key);
+  return current === "none" ? reserve(c, key) : fill(c, key, current);
+}
+
+async function fill(c: Context, key: string, current: LedgerRecord): Promise<StepResult> {
   // Our cache was behind, and a newer release has written it since: it is not ours to write over.
   if (current.contents.state === "newer") return decideAgain("the ledger cannot be read");
   const owner = await c.owners.read(key);
   if (owner === undefined) return againIn(c, 1_000, "the LockedCronJob is gone");
   const old = current.contents.state === "present" ? current.contents.ledger : undefined;
-  if (old?.owner === owner.metadata.uid) return decideAgain("exists");
+  if (old !== undefined && old.owner === owner.metadata.uid) {
+    return c.ledgers.cached(key) === undefined
+      ? putLabelsBack(c, key, owner, current, old)
+      : decideAgain("exists");
+  }
   const last = lastKnown(c, key, owner);
   const trouble = ledgerTroubleOf(current.contents);
   const lost = trouble === undefined ? undefined : sameVersion(c, key, current);
@@ -59,9 +67,27 @@ async function reserve(c: Context, key: string): Promise<StepResult> {
   try {
     await c.ledgers.reserve(owner);
   } catch (error) {
-    return casLost(c, key, error);
+    const lost = await casLost(c, key, error);
+    if (!hasReason(error, "AlreadyExists") || c.ledgers.cached(key) !== undefined) return lost;
+    const unseen = await c.ledgers.read(key);
+    return unseen === undefined ? lost : fill(c, key, unseen);
   }
   return decideAgain("reserved");
+}
+
+/** Somebody took off the labels that our watches select by, so that it counts as gone. Each write puts them back. */
+async function putLabelsBack(
+  c: Context,
+  key: string,
+  owner: LockedCronJob,
+  current: LedgerRecord,
+  ledger: Ledger,
+): Promise<StepResult> {
+  const lost = await writeLedger(c, key, current, ledger);
+  if (lost !== undefined) return lost;
+  const message = "The Lease of the ledger had lost the labels by which it is seen: put back";
+  c.events.event(owner, "Warning", EventReason.LabelRestored, message);
+  return againIn(c, 1_000, "the ledger's labels were put back");
 }
 
 /** The ledger that was lost, as far as this process saw it; it may have gone on since. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { initLedger } from "../../src/controller/ledger-making.ts";
 import type { LedgerState } from "../../src/domain/decide/index.ts";
 import type { Ledger } from "../../src/domain/ledger.ts";
+import { rejected } from "../builders/client.ts";
 import { aContext, aRecord } from "../builders/context.ts";
 import {
   aJobView,
@@ -235,4 +236,27 @@ describe("a garbled ledger", () => {
     expect(written).toEqual([]);
     expect(said).toEqual([expect.stringMatching(/^LedgerUnreadable: .*lockedcron.io\/launch/)]);
   });
+});
+
+it("a ledger that lost the labels by which it is seen gets them back, and nothing of it is lost", async () => {
+  const ledger = aLedger({ token: 4, lastTick: NOON });
+  const record = aRecord(ledger);
+  const written: unknown[] = [];
+  const said: string[] = [];
+  const context = aContext({
+    events: { event: (_, __, reason) => void said.push(reason) },
+    owners: { read: async () => aLockedCronJob() },
+    ledgers: {
+      cached: () => undefined,
+      read: async () => record,
+      reserve: () => rejected(409, "AlreadyExists"),
+      write: async (onTopOf, next) => {
+        written.push([onTopOf, next]);
+        return record;
+      },
+    },
+  });
+  expect(await initLedger(context, KEY)).toMatchObject({ next: "again", at: NOON + 2_000 });
+  expect(written).toEqual([[record, ledger]]);
+  expect(said).toEqual(["LabelRestored"]);
 });
