@@ -134,7 +134,7 @@ describe("the first in line", () => {
 
   it("takes back nothing that a ledger has told while it does not know it: a lost one is made from that", async () => {
     const told = {
-      active: [{ name: "report-1" }],
+      active: [{ apiVersion: "batch/v1", kind: "Job", namespace: "team", name: "report-1" }],
       activeCount: 1,
       token: 4,
       lastTrigger: "a",
