@@ -44,6 +44,17 @@ describe("a run that waits for mutexes", () => {
     });
   });
 
+  it.each([
+    ["ahead", 3_600_000],
+    ["behind", -3_600_000],
+  ])("is not given up by a replica whose clock is %s", (_, clockSkewMs) => {
+    const told = present(aLedger({ runs: [said], lastTick: NOON }));
+    const now = NOON + 1_000 + clockSkewMs;
+    expect(decide(aSnapshot({ ledger: told, ...busy, now, clockSkewMs }))).toMatchObject({
+      do: "nothing",
+    });
+  });
+
   it("is given up with its LockedCronJob, though nobody is proven dead", () => {
     expect(decide(aSnapshot({ ledger, owner: undefined, ...after(1_000) }))).toMatchObject({
       do: "abandon",
@@ -94,6 +105,26 @@ describe("a run that atLeastSeconds keep", () => {
 
   it("and lets its locks go", () => {
     expect(of(after(5_000))).toMatchObject({ do: "letLockGo" });
+  });
+
+  it("not by a replica whose clock is wrong", () => {
+    const clockSkewMs = 3_600_000;
+    expect(of({ now: NOON + 5_000 + clockSkewMs, clockSkewMs })).toMatchObject({ do: "nothing" });
+  });
+
+  it.each([
+    [
+      "has finished",
+      [aJobView({ outcome: "Complete", finishedAt: NOON, hasLaunchFinalizer: false })],
+    ],
+    ["is gone", []],
+  ])("nor is it such a replica that tells for how long when its Job %s", (_, jobs) => {
+    const { keptUntil: _until, ended: _ended, ...going } = kept;
+    const runs = [{ ...going, lockedAt: NOON }];
+    const clockSkewMs = 3_600_000;
+    const fields = { ledger: present(aLedger({ runs, lastTick: NOON })), jobs, clockSkewMs };
+    expect(of({ ...fields, now: NOON + clockSkewMs + 1_000 })).toMatchObject({ do: "nothing" });
+    expect(of({ ...fields, clockSkewMs: 0 }).do).toMatch(/finish|lookForJob/);
   });
 
   it("has its finalizer dropped meanwhile", () => {

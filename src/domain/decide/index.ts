@@ -5,7 +5,7 @@
 import { EventReason, Reason } from "../../api/reasons.ts";
 import type { LockedCronJob } from "../../api/types.ts";
 import { decideDue } from "./due.ts";
-import { clockSkewMessage, isClockWrong } from "./clock.ts";
+import { CLOCK_POLL_MS, clockSkewMessage, isClockWrong } from "./clock.ts";
 import { decideBackfill, decideTrigger } from "./manual.ts";
 import { decideRun } from "./runs.ts";
 import { decideStrays, unexpectedJob } from "./strays.ts";
@@ -25,9 +25,6 @@ export { MAX_COUNTED } from "./due.ts";
 export { scheduleText, ticksFrom } from "./ticks.ts";
 export { clockSkewMessage, isClockWrong, MAX_CLOCK_SKEW_MS } from "./clock.ts";
 export type { Action, AttemptFate, Decision, LedgerState, Snapshot } from "./types.ts";
-
-/** How often a replica whose clock is wrong looks whether it still is, ms. */
-const CLOCK_POLL_MS = 5_000;
 
 export function decide(s: Snapshot): Decision {
   let at = Infinity;

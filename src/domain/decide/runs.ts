@@ -211,13 +211,19 @@ function decideStarted(
     wait(at);
     return undefined;
   }
-  if (own === undefined) return run.ended === true ? close(run) : lookForJob(s, run);
-  if (open.length === 0) {
+  if (own === undefined && run.ended === true) return close(run);
+  if (own !== undefined && open.length === 0) {
     if (own.hasLaunchFinalizer) {
       return dropFinalizer(own, false, "its launch is complete, nothing can create it again");
     }
     if (run.ended === true) return close(run);
   }
+  // How long lock.atLeastSeconds keep its locks is measured by our clock.
+  if (run.lockedAt !== undefined && isClockWrong(s)) {
+    wait(s.now + POLL_MS);
+    return undefined;
+  }
+  if (own === undefined) return lookForJob(s, run);
   return {
     do: "finish",
     run,
@@ -240,7 +246,7 @@ function stopped(
 
 /** It has ended, and lock.atLeastSeconds keep its locks: any replica lets them go, those that rank later a little later. */
 function decideKept(s: Snapshot, run: Run, until: number, wait: Wait): Decision | undefined {
-  const at = until + s.rank * FINISH_HEAD_START_MS;
+  const at = isClockWrong(s) ? s.now + POLL_MS : until + s.rank * FINISH_HEAD_START_MS;
   if (s.now < at) {
     wait(at);
     return undefined;
