@@ -21,6 +21,7 @@ export function createTurns(o: {
   /** More patience while many ticks are due at once: nobody is late who has a thousand of them to serve, ms. */
   crowdMs?: () => number;
 }): Turns {
+  /** `at` on the monotonic clock: a wall clock that is set back must not put a take-over off by as much. */
   const firstSeen = new Map<string, Map<string, { state: string; at: number }>>();
 
   return {
@@ -32,11 +33,12 @@ export function createTurns(o: {
       const state = `${by} ${run.attempts.length} ${run.jobUID ?? ""}`;
       let seen = runs.get(run.runId);
       if (seen?.state !== state) {
-        seen = { state, at: o.clock.now() };
+        seen = { state, at: o.clock.monotonic() };
         runs.set(run.runId, seen);
       }
       const dead = ["dead", "past"].includes(o.members.stateOf(by));
-      return seen.at + standByMs + (dead ? 0 : o.takeOverAfterMs + (o.crowdMs?.() ?? 0));
+      const patienceMs = standByMs + (dead ? 0 : o.takeOverAfterMs + (o.crowdMs?.() ?? 0));
+      return o.clock.now() + seen.at + patienceMs - o.clock.monotonic();
     },
     keep(key, runs) {
       if (runs.length === 0) {

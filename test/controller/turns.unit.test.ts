@@ -44,6 +44,14 @@ describe("the next step of a run", () => {
     expect(turns.oursAt(KEY, theirs, 0)).toBe(TAKE_OVER_MS);
   });
 
+  it("does not wait longer when the wall clock is set back", async () => {
+    const { time, turns } = setUp();
+    turns.oursAt(KEY, theirs, 0);
+    time.jump(-3_600_000);
+    await time.pass(TAKE_OVER_MS);
+    expect(turns.oursAt(KEY, theirs, 0)).toBe(time.clock.now());
+  });
+
   it.each([
     ["another attempt", { attempts: [...theirs.attempts, anAttempt({ n: 2, by: "other/1" })] }],
     ["an attempt by another process", { attempts: [anAttempt({ by: "third/1" })] }],
