@@ -15,7 +15,9 @@ export function createScheduleCache(): ScheduleCache {
       const known = parsed.get(key);
       // The same object as last time is the usual case, and costs no text.
       if (known?.spec === spec) return known.result;
-      const text = specText(spec);
+      // A name makes no tick another one, but the schedule tells it.
+      const names = spec.schedules?.map(({ name }) => name ?? "").join() ?? "";
+      const text = `${specText(spec)} ${names}`;
       const result = known?.text === text ? known.result : parseSpec(spec, key);
       parsed.set(key, { spec, text, result });
       return result;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createScheduleCache } from "../../src/controller/schedule-cache.ts";
-import { aLockedCronJob } from "../builders/objects.ts";
+import { aLockedCronJob, NOON } from "../builders/objects.ts";
 
 const KEY = "team/report";
 
@@ -25,4 +25,16 @@ it.each([
   const cache = createScheduleCache();
   const first = cache.of(KEY, aLockedCronJob());
   expect(cache.of(KEY, aLockedCronJob(edit))).not.toBe(first);
+});
+
+it("tells the names that schedules have now: a run bears them, though no tick is another one", () => {
+  const cache = createScheduleCache();
+  const namesOf = (name: string): unknown => {
+    const { schedule: _, ...spec } = aLockedCronJob().spec;
+    const schedules = [{ schedule: "0 * * * *", name }];
+    const parsed = cache.of(KEY, { ...aLockedCronJob(), spec: { ...spec, schedules } });
+    return parsed.ok ? parsed.schedule.namesAt(NOON) : parsed.message;
+  };
+  expect(namesOf("hourly")).toEqual(["hourly"]);
+  expect(namesOf("renamed")).toEqual(["renamed"]);
 });
