@@ -1,4 +1,5 @@
 import type { Key } from "../api/names.ts";
+import { Reason } from "../api/reasons.ts";
 import type { Decision, Ledger } from "../domain/ledger.ts";
 import { hasReason, isUnknown } from "../kube/errors.ts";
 import { decideAgain, type Context, type StepResult } from "./context.ts";
@@ -46,4 +47,11 @@ export function entryOf(
   message: string,
 ): Decision {
   return { at: c.clock.now(), tick, decision, reason, message, replica: c.replica };
+}
+
+/** What the ledger says of the earlier ticks that this one stands for. */
+export function supersededBy(c: Context, t: { tick: number; missed: number }): Decision[] {
+  if (t.missed === 0) return [];
+  const message = `${t.missed} earlier tick${t.missed === 1 ? "" : "s"} did not run: only the latest one is caught up`;
+  return [entryOf(c, t.tick, "Missed", Reason.Superseded, message)];
 }

@@ -8,19 +8,12 @@ import type { LockedCronJob } from "../api/types.ts";
 import { backoffMs, pauseWhenLateMs } from "../domain/backoff.ts";
 import { claim } from "../domain/claim.ts";
 import { buildJob, occasionOf, type JobView } from "../domain/job.ts";
-import {
-  addAttempt,
-  findRun,
-  recordRefusal,
-  type Decision,
-  type Ledger,
-  type Run,
-} from "../domain/ledger.ts";
+import { addAttempt, findRun, recordRefusal, type Ledger, type Run } from "../domain/ledger.ts";
 import { locksOf, mutexesOf } from "../domain/lock-terms.ts";
 import type { Manual } from "../domain/manual.ts";
 import type { Schedule } from "../domain/schedule/index.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { casLost, entryOf } from "./cas.ts";
+import { casLost, supersededBy } from "./cas.ts";
 import { againIn, decideAgain, type Context, type StepResult } from "./context.ts";
 import { candidateOf } from "./elections.ts";
 import type { LedgerRecord } from "./ports.ts";
@@ -104,7 +97,11 @@ export async function launch(
     missed: t.missed,
     manual: t.manual,
     decisions: supersededBy(c, t),
-    locks: locksOf(owner, mutexes.mutexes, { tick: t.tick, now: c.clock.now(), by: c.process }),
+    locks: locksOf(owner, mutexes.mutexes, {
+      dueAt: t.manual === undefined ? schedule.dueAt(t.tick) : undefined,
+      now: c.clock.now(),
+      by: c.process,
+    }),
   });
   let written: LedgerRecord;
   try {
@@ -289,11 +286,4 @@ async function refuse(
     return casLost(c, key, error);
   }
   return decideAgain(`refused: ${refusal.reason}`);
-}
-
-/** What the ledger says of the earlier ticks that this one stands for. */
-function supersededBy(c: Context, t: Tick): Decision[] {
-  if (t.missed === 0) return [];
-  const message = `${t.missed} earlier tick${t.missed === 1 ? "" : "s"} did not run: only the latest one is caught up`;
-  return [entryOf(c, t.tick, "Missed", Reason.Superseded, message)];
 }

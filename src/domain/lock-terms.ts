@@ -36,11 +36,12 @@ const DEFAULT_RETRY_SECONDS = 1;
  *
  * @param mutexes as mutexesOf() names them
  * @param by the process that claims
+ * @param dueAt when the tick was due, ms; undefined for a run that somebody asked for, which is never too late
  */
 export function locksOf(
   owner: LockedCronJob,
   mutexes: string[],
-  { tick, now, by }: { tick: number; now: number; by: string },
+  { dueAt, now, by }: Claiming,
 ): { lock?: LockTerms; waiting?: Waiting; lockedAt?: number } {
   const { leaseSeconds, atLeastSeconds, atMostSeconds, onLost } = owner.spec.lock ?? {};
   const lock: LockTerms = {
@@ -55,17 +56,20 @@ export function locksOf(
   return {
     ...(Object.keys(lock).length === 0 ? {} : { lock }),
     ...(lock.atLeastSeconds === undefined ? {} : { lockedAt: now }),
-    ...(mutexes.length === 0 ? {} : { waiting: waitingOf(owner, { tick, now, by }) }),
+    ...(mutexes.length === 0 ? {} : { waiting: waitingOf(owner, { dueAt, now, by }) }),
   };
 }
 
-function waitingOf(
-  { spec }: LockedCronJob,
-  { tick, now, by }: { tick: number; now: number; by: string },
-): Waiting {
+interface Claiming {
+  dueAt: number | undefined;
+  now: number;
+  by: string;
+}
+
+function waitingOf({ spec }: LockedCronJob, { dueAt, now, by }: Claiming): Waiting {
   const { waitSeconds = 0, retryIntervalSeconds = DEFAULT_RETRY_SECONDS } = spec.lock ?? {};
   const late = spec.startingDeadlineSeconds;
-  const deadline = late === undefined ? Infinity : tick + late * 1000;
+  const deadline = late === undefined || dueAt === undefined ? Infinity : dueAt + late * 1000;
   const until = Math.min(now + waitSeconds * 1000, deadline);
   return { by, since: now, until, retryMs: retryIntervalSeconds * 1000 };
 }

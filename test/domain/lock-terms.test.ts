@@ -15,7 +15,7 @@ import {
 } from "../../src/domain/lock-terms.ts";
 import { aDecision, aLedger, aLockedCronJob, anAttempt, aRun, NOON } from "../builders/objects.ts";
 
-const BY = { tick: NOON, now: NOON + 1_000, by: "me/1" };
+const BY = { dueAt: NOON, now: NOON + 1_000, by: "me/1" };
 const withLock = (lock: LockSpec, more = {}) => aLockedCronJob({ lock, ...more });
 
 describe("mutexes", () => {
@@ -102,6 +102,21 @@ describe("the locks of a run", () => {
   ])("wait for mutexes %s", (_, lock, more, until) => {
     const { waiting } = locksOf(withLock(lock, more), ["team/db"], BY);
     expect(waiting).toEqual({ by: "me/1", since: BY.now, until, retryMs: 1_000 });
+  });
+});
+
+describe("the time to wait for mutexes", () => {
+  const spec = { waitSeconds: 60 };
+  const more = { startingDeadlineSeconds: 20 };
+
+  it("of a tick put off by jitter ends so long after it was due", () => {
+    const { waiting } = locksOf(withLock(spec, more), ["team/db"], { ...BY, dueAt: BY.now });
+    expect(waiting?.until).toBe(BY.now + 20_000);
+  });
+
+  it("of a run that somebody asked for, which may be of a past tick, ends by waitSeconds alone", () => {
+    const { waiting } = locksOf(withLock(spec, more), ["team/db"], { ...BY, dueAt: undefined });
+    expect(waiting?.until).toBe(BY.now + 60_000);
   });
 });
 
