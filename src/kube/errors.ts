@@ -49,6 +49,11 @@ export interface KubeErrorFields {
 }
 
 const MAX_MESSAGE_LENGTH = 2048;
+/**
+ * A proxy may ask for hours. Nobody would see a tick meanwhile, and more milliseconds than a timer takes make it ring at
+ * once. The API server itself asks for a few seconds.
+ */
+const LONGEST_RETRY_AFTER_S = 30;
 
 export class KubeError extends Error {
   readonly action: string;
@@ -183,7 +188,7 @@ function retryAfterOf(
 ): { retryAfterMs?: number } {
   const said = header === undefined ? seconds : Number(header);
   return said !== undefined && Number.isFinite(said) && said >= 0
-    ? { retryAfterMs: said * 1000 }
+    ? { retryAfterMs: Math.min(said, LONGEST_RETRY_AFTER_S) * 1000 }
     : {};
 }
 

@@ -58,6 +58,14 @@ describe("an answer of the server", () => {
     );
   });
 
+  it.each([
+    ["the header", "86400", {}],
+    ["the details", undefined, { retryAfterSeconds: 3_000_000 }],
+  ])("does not wait for hours because %s asks for it", (_, header, details) => {
+    const body = status({ code: 503, details });
+    expect(errorOfAnswer("x", 503, header, body).retryAfterMs).toBe(30_000);
+  });
+
   it("takes Retry-After from the header, else from the details", () => {
     const body = status({ code: 429, details: { retryAfterSeconds: 3 } });
     expect(errorOfAnswer("x", 429, "1", body).retryAfterMs).toBe(1000);
