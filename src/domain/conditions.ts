@@ -21,7 +21,13 @@ export interface TemplateVerdict {
 }
 
 /** Messages are cut here; the API server allows 32,768. */
-export const MAX_MESSAGE = 1_024;
+const MAX_MESSAGE = 1_024;
+
+/** Half a character at the end is what the API server would make of it; else the status would never be as it is wanted. */
+export function cut(message: string): string {
+  return message.slice(0, MAX_MESSAGE).toWellFormed();
+}
+
 /** What the status is made from. */
 export interface StatusFacts {
   owner: LockedCronJob;
@@ -90,7 +96,7 @@ function conditionOf(o: StatusFacts, type: ConditionType, v: Verdict): Condition
     type,
     status,
     reason: v.reason,
-    message: v.message.slice(0, MAX_MESSAGE),
+    message: cut(v.message),
     observedGeneration: o.owner.metadata.generation ?? 0,
     lastTransitionTime: old?.status === status ? old.lastTransitionTime : rfc3339(o.now),
   };

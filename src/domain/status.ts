@@ -1,5 +1,5 @@
 import type { LockedCronJob, LockedCronJobStatus } from "../api/types.ts";
-import { conditions, MAX_MESSAGE, rfc3339, type StatusFacts } from "./conditions.ts";
+import { conditions, cut, rfc3339, type StatusFacts } from "./conditions.ts";
 import { ticksFrom } from "./decide/index.ts";
 import { activeRuns, type Ledger, type Run } from "./ledger.ts";
 import { tzdataVersion, type Schedule } from "./schedule/index.ts";
@@ -100,7 +100,7 @@ function history(ledger: Ledger): LockedCronJobStatus {
       tick: rfc3339(d.tick),
       decision: d.decision,
       reason: d.reason,
-      message: d.message.slice(0, MAX_MESSAGE),
+      message: cut(d.message),
       replica: d.replica,
     })),
   };

@@ -201,6 +201,16 @@ it("decisions are told in the order in which they were taken, with long messages
   expect(told?.[0]?.message).toHaveLength(1_024);
 });
 
+it("a message is not cut through a character: the API server would store another one, to be written again and again", () => {
+  const message = `${"x".repeat(1_023)}😀`;
+  const { decisions, conditions } = statusOf({
+    ledger: aLedger({ decisions: [aDecision({ message })] }),
+    lock: { quorum: true, message },
+  });
+  expect(decisions?.[0]?.message.isWellFormed()).toBe(true);
+  expect(conditions?.every((c) => c.message.isWellFormed())).toBe(true);
+});
+
 describe("conditions", () => {
   const refusal = { reason: "Forbidden", message: "exceeded quota", retryAt: NOON, count: 1 };
   type Case = [situation: string, o: Parameters<typeof statusOf>[0], want: object];
