@@ -55,6 +55,19 @@ describe("a run that waits for mutexes", () => {
     });
   });
 
+  it("is given up when its time is over and its schedule is invalid: it may have fences, and cannot be built", () => {
+    const schedule = { ok: false, reason: "UnparseableSchedule", message: "no" } as const;
+    expect(decide(aSnapshot({ ledger, schedule, ...after(1_000) }))).toMatchObject({
+      do: "nothing",
+      reason: "UnparseableSchedule",
+    });
+    expect(decide(aSnapshot({ ledger, schedule, ...after(60_001) }))).toMatchObject({
+      do: "abandon",
+      missed: true,
+      reason: "TooLate",
+    });
+  });
+
   it("is given up with its LockedCronJob, though nobody is proven dead", () => {
     expect(decide(aSnapshot({ ledger, owner: undefined, ...after(1_000) }))).toMatchObject({
       do: "abandon",

@@ -35,6 +35,7 @@ export function decideWaiting(
     wait(ours);
     return undefined;
   }
+  if (s.schedule?.ok !== true) return unbuildable(s, run, waiting, wait);
   return {
     do: "lockMutexes",
     run,
@@ -43,5 +44,21 @@ export function decideWaiting(
       busy === undefined
         ? `Job ${run.jobName} needs ${run.lock?.mutexes?.join(", ")}`
         : `Job ${run.jobName} finds mutex ${busy.mutex} busy`,
+  };
+}
+
+/** Without a calendar no Job can be built; but it must not keep others from its mutexes for longer than it may wait. */
+function unbuildable(s: Snapshot, run: Run, { until }: Waiting, wait: Wait): Decision | undefined {
+  if (s.now <= until) {
+    wait(Math.min(until + 1, s.now + CLOCK_POLL_MS));
+    return undefined;
+  }
+  return {
+    do: "abandon",
+    run,
+    missed: run.manual === undefined,
+    reason: Reason.TooLate,
+    message:
+      "the schedule became invalid while it waited for mutexes, and lock.waitSeconds are over",
   };
 }
