@@ -116,6 +116,7 @@ export const UNDER_WAY: readonly Case[] = [
     jobs: BOTH,
     reasons: ["SawCompletedJob", "SuccessfulCreate", "SuccessfulDelete"],
     // Said or not said, as it was seen before or after it was done.
+    perhaps: "UnexpectedJob",
     differs: { events: /UnexpectedJob/ },
   },
   {

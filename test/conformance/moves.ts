@@ -71,7 +71,7 @@ export const MOVES: readonly Move[] = [
 export async function moveAll(
   cluster: Cluster,
   client: KubeClient,
-  firstTick: Promise<void>,
+  { schedule, firstTick }: { schedule: string; firstTick: Promise<void> },
 ): Promise<void> {
   await cluster.kubectl(["create", "namespace", MOVED]);
   const guide = await openGuide(cluster, MOVED);
@@ -80,7 +80,7 @@ export async function moveAll(
     for (const type of types) {
       const object = manifest((m) => {
         m.metadata.name = move.name;
-        m.spec.schedule = "* * * * *";
+        m.spec.schedule = schedule;
         m.spec.concurrencyPolicy = "Forbid";
         m.spec.suspend = type.kind !== move.from;
         job(m, atOnce);

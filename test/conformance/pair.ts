@@ -71,11 +71,11 @@ export async function makeNamespaces(client: KubeClient): Promise<void> {
 export async function createPair(
   client: KubeClient,
   { name, change, last, restored, sameSecond }: Case,
-  past: Date,
+  { schedule, past }: { schedule: string; past: Date },
 ): Promise<number> {
   const object = manifest((m) => {
     m.metadata.name = name;
-    m.spec.schedule = "* * * * *";
+    m.spec.schedule = schedule;
     m.spec.concurrencyPolicy = "Allow";
     change(m, past);
   });
@@ -126,12 +126,6 @@ async function tellPast(
       lastLaunched: tick,
     }),
   );
-}
-
-export async function suspendPair(client: KubeClient, name: string): Promise<void> {
-  const patch = { type: "merge", body: { spec: { suspend: true } } } as const;
-  await client.patch(cronJobs, { namespace: NAMESPACE.native, name }, patch);
-  await client.patch(lockedCronJobs, { namespace: NAMESPACE.ours, name }, patch);
 }
 
 export async function see(client: KubeClient, side: Side): Promise<Seen> {
