@@ -96,6 +96,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         standByMs: standBy,
         fateOf: (run, attempt) => c.attempts.fateOf(run, attempt),
         oursAt: (run) => o.turns.oursAt(key, run, standBy),
+        askedForMs: (request) => o.turns.askedForMs(key, request),
         ...(owner?.spec.lock?.mutexes === undefined
           ? {}
           : { mutexes: mutexesOf(owner, c.sharedMutexNamespaces) }),
@@ -161,6 +162,7 @@ export function createReconciler(o: ReconcilerOptions): Reconciler {
         if (upkeep === undefined) {
           if (world.owner === undefined) {
             schedules.forget(key);
+            o.turns.forget(key);
             if (world.record === undefined) c.ledgers.forget(key);
             eventGiven.delete(key);
           }

@@ -9,6 +9,10 @@ import type { Members } from "./ports.ts";
 export interface Turns {
   /** Wall clock, ms; in the past when it is ours already. */
   oursAt(key: string, run: Run, standByMs: number): number;
+  /** How long ago this request of the key was first asked about, ms. Of each kind (its first word) only the newest is remembered. */
+  askedForMs(key: string, request: string): number;
+  /** Drops what is remembered of a key that is gone. */
+  forget(key: string): void;
   /** Drops what is remembered of runs that are over. */
   keep(key: string, runs: readonly Run[]): void;
 }
@@ -23,6 +27,7 @@ export function createTurns(o: {
 }): Turns {
   /** `at` on the monotonic clock: a wall clock that is set back must not put a take-over off by as much. */
   const firstSeen = new Map<string, Map<string, { state: string; at: number }>>();
+  const requests = new Map<string, Map<string, { request: string; at: number }>>();
 
   return {
     oursAt(key, run, standByMs) {
@@ -39,6 +44,19 @@ export function createTurns(o: {
       const dead = ["dead", "past"].includes(o.members.stateOf(by));
       const patienceMs = standByMs + (dead ? 0 : o.takeOverAfterMs + (o.crowdMs?.() ?? 0));
       return o.clock.now() + seen.at + patienceMs - o.clock.monotonic();
+    },
+    askedForMs(key, request) {
+      const now = o.clock.monotonic();
+      let kinds = requests.get(key);
+      if (kinds === undefined) requests.set(key, (kinds = new Map()));
+      const kind = request.slice(0, request.indexOf(" "));
+      let seen = kinds.get(kind);
+      if (seen?.request !== request) kinds.set(kind, (seen = { request, at: now }));
+      return now - seen.at;
+    },
+    forget(key) {
+      requests.delete(key);
+      firstSeen.delete(key);
     },
     keep(key, runs) {
       if (runs.length === 0) {

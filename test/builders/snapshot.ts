@@ -30,6 +30,7 @@ export function aSnapshot(fields: Partial<Snapshot> & { fate?: AttemptFate } = {
     standByMs: 0,
     fateOf: () => fate,
     oursAt: () => 0,
+    askedForMs: () => 0,
     ...rest,
   };
 }

@@ -40,7 +40,12 @@ function aReconciler(owner: ReturnType<typeof aLockedCronJob>, ledger: Ledger) {
   const { reconcile } = createReconciler({
     context,
     schedules: createScheduleCache(),
-    turns: { oursAt: () => 0, keep: () => undefined },
+    turns: {
+      oursAt: () => 0,
+      askedForMs: () => 0,
+      keep: () => undefined,
+      forget: () => undefined,
+    },
     rankDelayMs: 75,
     rank: () => 0,
     clockSkewMs: () => 0,

@@ -21,6 +21,22 @@ function setUp(state: ReturnType<Members["stateOf"]> = "alive", crowd?: () => nu
 
 const theirs = aRun({ attempts: [anAttempt({ by: "other/1" })] });
 
+describe("what is asked for", () => {
+  it("is known from when it was first looked at; something newer of its kind counts anew", async () => {
+    const { time, turns } = setUp();
+    turns.askedForMs(KEY, "trigger a");
+    turns.askedForMs(KEY, "suspend 1");
+    await time.pass(500);
+    expect(turns.askedForMs(KEY, "trigger a")).toBe(500);
+    expect(turns.askedForMs(KEY, "trigger b")).toBe(0);
+    await time.pass(500);
+    expect(turns.askedForMs(KEY, "suspend 1")).toBe(1_000);
+    expect(turns.askedForMs(KEY, "trigger b")).toBe(500);
+    turns.forget(KEY);
+    expect(turns.askedForMs(KEY, "suspend 1")).toBe(0);
+  });
+});
+
 describe("the next step of a run", () => {
   it("is ours at once when we made the last attempt", () => {
     const { turns } = setUp();

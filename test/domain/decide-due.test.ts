@@ -202,7 +202,12 @@ describe("suspension", () => {
   check([
     ["is marked in the ledger", spec({ suspend: true }), { do: "noteSuspend" }],
     [
-      "by the first in line alone",
+      "by the next one when nobody has",
+      { ...spec({ suspend: true }), rank: 1, askedForMs: () => 3_000 },
+      { do: "noteSuspend" },
+    ],
+    [
+      "by the first in line",
       { ...spec({ suspend: true }), rank: 1 },
       { do: "nothing", reason: "Suspended" },
     ],

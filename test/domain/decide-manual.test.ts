@@ -55,7 +55,16 @@ describe("a trigger", () => {
       },
       { do: "nothing", reason: "NotDue" },
     ],
-    ["is left to the first in line", { ...idle, owner, rank: 1 }, { do: "nothing" }],
+    [
+      "is left to the first in line for a while",
+      { ...idle, owner, rank: 2, askedForMs: () => 4_000 },
+      { do: "nothing", at: NOON + MINUTE + 2_000 },
+    ],
+    [
+      "is not left to one that cannot act",
+      { ...idle, owner, rank: 2, askedForMs: () => 6_000 },
+      launched,
+    ],
     [
       "works while it is suspended",
       { ...idle, owner: asked({ [TRIGGER_ANNOTATION]: "t1" }, { suspend: true }) },
@@ -183,9 +192,14 @@ describe("a backfill", () => {
       { do: "launch", tick: NOON - 5 * HOUR },
     ],
     [
-      "is left to the first in line",
-      { ...idle, owner: asked(range()), rank: 1 },
-      { do: "nothing" },
+      "is left to the first in line for a while",
+      { ...idle, owner: asked(range()), rank: 1, askedForMs: () => 2_999 },
+      { do: "nothing", at: NOON + MINUTE + 1 },
+    ],
+    [
+      "is not left to one that cannot act",
+      { ...idle, owner: asked(range()), rank: 1, askedForMs: () => 3_000 },
+      { do: "launch", tick: NOON - 5 * HOUR },
     ],
   ]);
 

@@ -14,6 +14,7 @@ import type { Ledger } from "../ledger.ts";
 import type { Schedule } from "../schedule/index.ts";
 import {
   isGone,
+  isOurTurn,
   nothing,
   type Decision,
   type LedgerState,
@@ -125,12 +126,12 @@ function decideTick(s: Snapshot, owner: LockedCronJob, ledger: Ledger, wait: Wai
       }`,
     };
   }
-  const trigger = decideTrigger(s, owner, ledger);
+  const trigger = decideTrigger(s, owner, ledger, wait);
   if (trigger !== undefined && trigger.do !== "nothing") return trigger;
   const byCalendar =
-    decideSuspension(s, owner, ledger) ?? decideCalendar(s, owner, ledger, schedule, wait);
+    decideSuspension(s, owner, ledger, wait) ?? decideCalendar(s, owner, ledger, schedule, wait);
   if (byCalendar.do !== "nothing") return byCalendar;
-  const backfill = decideBackfill(s, owner, ledger, schedule);
+  const backfill = decideBackfill(s, owner, ledger, schedule, wait);
   if (backfill !== undefined && backfill.do !== "nothing") return backfill;
   const event =
     byCalendar.event ?? trigger?.event ?? backfill?.event ?? unexpectedJob(s, ledger.runs, wait);
@@ -172,7 +173,12 @@ function invalidSchedule(
 }
 
 /** Nothing is launched while it is suspended; that it was is marked in the ledger, so that onResume can be obeyed. */
-function decideSuspension(s: Snapshot, owner: LockedCronJob, ledger: Ledger): Decision | undefined {
+function decideSuspension(
+  s: Snapshot,
+  owner: LockedCronJob,
+  ledger: Ledger,
+  wait: Wait,
+): Decision | undefined {
   const { suspend = false, onResume = "CatchUp" } = owner.spec;
   const marked = ledger.suspended === true;
   if (!suspend) {
@@ -181,6 +187,7 @@ function decideSuspension(s: Snapshot, owner: LockedCronJob, ledger: Ledger): De
       onResume === "FromNow" ? "ticks count from now on" : "the latest tick is caught up";
     return { do: "resume", reason: Reason.Resumed, message: `it is resumed: ${then}` };
   }
-  if (marked || s.rank > 0) return nothing(Reason.Suspended, "it is suspended");
+  if (marked || !isOurTurn(s, wait, `suspend ${owner.metadata.generation ?? 0}`))
+    return nothing(Reason.Suspended, "it is suspended");
   return { do: "noteSuspend", reason: Reason.Suspended, message: "it is suspended from now on" };
 }

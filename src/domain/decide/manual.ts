@@ -6,27 +6,27 @@ import { backfillOf, triggerOf } from "../manual.ts";
 import type { Schedule } from "../schedule/index.ts";
 import { stopFirst } from "./due.ts";
 import { ticksFrom } from "./ticks.ts";
-import { nothing, type Decision, type Snapshot } from "./types.ts";
+import { isOurTurn, nothing, type Decision, type Snapshot, type Wait } from "./types.ts";
 
-/** One run now; undefined when there is none to start, or it has to wait. Only the first in line acts: nothing is late. */
+/** One run now; undefined when there is none to start, or it has to wait. */
 export function decideTrigger(
   s: Snapshot,
   owner: LockedCronJob,
   ledger: Ledger,
+  wait: Wait,
 ): Decision | undefined {
   const trigger = triggerOf(owner);
-  if (trigger === undefined || s.rank > 0) return undefined;
-  if (!trigger.ok) return invalid(trigger.message);
+  if (trigger === undefined) return undefined;
+  if (!trigger.ok) return invalid(s, trigger.message);
   const { id, policy } = trigger.value;
   if (ledger.triggers?.includes(id) === true) return undefined;
   const active = activeRuns(ledger);
   const beside = policy === "Override" || owner.spec.concurrencyPolicy === "Allow";
   if (active.length >= MAX_RUNS) return undefined;
-  if (!beside && active.length > 0) {
-    return owner.spec.concurrencyPolicy === "Replace"
-      ? stopFirst(s, active, `the run that trigger ${id} asks for`)
-      : undefined;
-  }
+  const inTheWay = !beside && active.length > 0;
+  if (inTheWay && owner.spec.concurrencyPolicy !== "Replace") return undefined;
+  if (!isOurTurn(s, wait, `trigger ${id}`)) return undefined;
+  if (inTheWay) return stopFirst(s, active, `the run that trigger ${id} asks for`);
   return {
     do: "launch",
     tick: Math.floor(s.now / 1000) * 1000,
@@ -44,10 +44,11 @@ export function decideBackfill(
   owner: LockedCronJob,
   ledger: Ledger,
   schedule: Schedule,
+  wait: Wait,
 ): Decision | undefined {
   const backfill = backfillOf(owner);
-  if (backfill === undefined || s.rank > 0) return undefined;
-  if (!backfill.ok) return invalid(backfill.message);
+  if (backfill === undefined) return undefined;
+  if (!backfill.ok) return invalid(s, backfill.message);
   const { id, from, to, policy } = backfill.value;
   const cursor = ledger.backfill?.id === id ? ledger.backfill.cursor : from - 1;
   const tick = schedule.next(cursor);
@@ -55,6 +56,7 @@ export function decideBackfill(
   if (tick === null || tick > Math.min(to, ticksFrom(ledger))) return undefined;
   const active = activeRuns(ledger);
   if (active.length > 0 && (policy === "Forbid" || active.length >= MAX_RUNS)) return undefined;
+  if (!isOurTurn(s, wait, `backfill ${id} ${tick}`)) return undefined;
   return {
     do: "launch",
     tick,
@@ -66,7 +68,8 @@ export function decideBackfill(
   };
 }
 
-function invalid(message: string): Decision {
+function invalid(s: Snapshot, message: string): Decision | undefined {
+  if (s.rank > 0) return undefined;
   const event = { reason: EventReason.InvalidAnnotation, type: "Warning" as const };
   return {
     ...nothing(Reason.InvalidAnnotation, message),

@@ -43,6 +43,8 @@ export interface Snapshot {
   rank: number;
   /** How long this rank stands by after something became due, ms. */
   standByMs: number;
+  /** How long ago this process first saw that this is asked for, ms. What is asked for has no instant at which it is due. */
+  askedForMs(request: string): number;
   fateOf(run: Run, attempt: Attempt): AttemptFate;
   /**
    * When the next step of this run is ours to take, wall clock ms: long ago when this process made its last attempt or
@@ -100,6 +102,17 @@ export type Wait = (at: number) => void;
 
 export function nothing(reason: Reason, message: string): Decision {
   return { do: "nothing", reason, message };
+}
+
+/** Of the ranks before, for what is asked for: nobody waits for a moment, and one that cannot act does not block it for ever, ms. */
+const REQUEST_HEAD_START_MS = 3_000;
+
+/** Whether this rank is to act on what is asked for, now that nobody of the ranks before has. */
+export function isOurTurn(s: Snapshot, wait: Wait, request: string): boolean {
+  if (s.rank === 0) return true;
+  const leftMs = s.rank * REQUEST_HEAD_START_MS - s.askedForMs(request);
+  if (leftMs > 0) wait(s.now + leftMs);
+  return leftMs <= 0;
 }
 
 export function isGone(s: Snapshot): boolean {

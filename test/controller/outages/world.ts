@@ -95,7 +95,12 @@ export function createOutageWorld(o: {
       },
     }),
     schedules: createScheduleCache(),
-    turns: { oursAt: () => 0, keep: () => undefined },
+    turns: {
+      oursAt: () => 0,
+      askedForMs: () => 0,
+      keep: () => undefined,
+      forget: () => undefined,
+    },
     rankDelayMs: 75,
     rank: () => 0,
     dueAtOnce: () => 1,
