@@ -65,7 +65,8 @@ it("a read does not wait for a Retry-After beyond its deadline", async () => {
   await using client = clientOf(api);
   expect(await failureOf(client.get(configMaps, key))).toMatchObject({
     status: 429,
-    retryAfterMs: 60_000,
+    // No more than that, whatever the server asks for.
+    retryAfterMs: 30_000,
   });
   expect(api.requests).toHaveLength(1);
 });

@@ -10,8 +10,8 @@ import { runHistory, type RunOptions } from "./run.ts";
 const bed = redisBed(5);
 const LEASE_MS = 500;
 /** So many runs may pass before a broken rule has to show; most show in the first. */
-const SEEDS = Array.from({ length: 12 }, (_, i) => i + 1);
-const SEARCH_TIMEOUT_MS = 180_000;
+const SEEDS = Array.from({ length: 20 }, (_, i) => i + 1);
+const SEARCH_TIMEOUT_MS = 300_000;
 
 /** One more try with another seed never hides a violation: the first run with one ends the search. */
 async function search(

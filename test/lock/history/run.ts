@@ -154,8 +154,15 @@ async function client(
       stay.leave();
       continue;
     }
-    const value = randomUUID();
-    const result = await lock.tryAcquire(key, value, leaseMs);
+    // A value of its own for each attempt: what one that failed has left behind is to be seen.
+    let value = randomUUID();
+    let result = await lock.tryAcquire(key, value, leaseMs);
+    for (let tries = 25; result.outcome !== "acquired" && tries > 0 && going(); tries -= 1) {
+      failed.add(value);
+      await sleep(d.between(5, 35));
+      value = randomUUID();
+      result = await lock.tryAcquire(key, value, leaseMs);
+    }
     if (result.outcome !== "acquired") {
       failed.add(value);
       continue;
