@@ -106,7 +106,11 @@ describe.concurrent("with a control plane to break", () => {
           { after: "created", key: lab.key(names[1]!), do: "hold" },
         ] as const;
         const [victim, other] = await Promise.all([
-          lab.replica("victim", { faults: { steps: [...steps] } }),
+          // Stopping the server takes seconds, in which no Lease is renewed; with one that has run out it would not even try to send.
+          lab.replica("victim", {
+            faults: { steps: [...steps] },
+            flags: ["--membership-lease-seconds=30"],
+          }),
           lab.replica("other"),
         ]);
         await Promise.all(names.map((name) => lab.create(name, keep)));

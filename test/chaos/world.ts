@@ -124,6 +124,10 @@ export function clientOf(kubeconfigPath: string): KubeClient {
   });
 }
 
+function isSame(flag: string, other: string): boolean {
+  return flag.split("=")[0] === other.split("=")[0];
+}
+
 async function openLab(
   world: Pick<World, "cluster" | "client" | "redis">,
   system: string | undefined,
@@ -146,7 +150,7 @@ async function openLab(
       namespace: system ?? namespace,
       flags: [
         `--watch-namespaces=${(choices.watch ?? [namespace]).join(",")}`,
-        ...QUICK,
+        ...QUICK.filter((quick) => !choices.flags?.some((own) => isSame(own, quick))),
         ...(choices.flags ?? []),
       ],
       ...(choices.faults === undefined ? {} : { faults: choices.faults }),
