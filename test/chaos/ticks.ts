@@ -73,6 +73,7 @@ export interface Witness extends AsyncDisposable {
   created(name: string, count: number, timeoutMs?: number): Promise<readonly CreatedJob[]>;
   /** Until no claim is open, no finalizer is left, and the status tells what the ledger does. */
   settled(name: string, timeoutMs?: number): Promise<void>;
+  isSettled(name: string): boolean;
   /**
    * What broke the rules; empty when nothing did. Every name that was ever seen, if none is given. Around gaps only that is
    * judged which does not need every version.
@@ -243,6 +244,7 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
         () => (jobsOf(name).length >= count ? jobsOf(name) : undefined),
         timeoutMs,
       ),
+    isSettled: (name) => unsettled(name) === undefined,
     async settled(name, timeoutMs) {
       try {
         await witness.until(`${name} settled`, () => unsettled(name) === undefined, timeoutMs);

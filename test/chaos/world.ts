@@ -195,6 +195,9 @@ async function openLab(
       const all = names.length === 0 ? [...seen.names()] : names;
       await Promise.all(all.map((name) => lab.patch(name, { suspend: true })));
       await Promise.all(all.map((name) => seen.settled(name)));
+      // ORDER: and all at the same moment. One with nothing open may have claimed a tick since, before it was told that it is
+      // suspended.
+      await seen.until("all are settled", () => all.every(seen.isSettled));
       return names.length === 0 ? seen.violations() : names.flatMap((n) => seen.violations(n));
     },
     async [Symbol.asyncDispose]() {
