@@ -1,8 +1,8 @@
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import type { KubeClient } from "../../src/kube/index.ts";
 import { startCluster, type ControlPlaneCluster } from "../../test/cluster/cluster.ts";
+import { writeKubeconfig } from "../../test/cluster/kubeconfig.ts";
 import { startReplica, type Replica } from "../../test/harness/replica.ts";
 import { startRedis, type RedisServer } from "../../test/redis/server.ts";
 import { clientFor } from "./jobs.ts";
@@ -69,17 +69,13 @@ async function kubeconfigOfOperator(cluster: ControlPlaneCluster): Promise<strin
   const token = (await cluster.kubectl(["create", "token", ...of])).trim();
   const admin = new KubeConfig();
   admin.loadFromString(cluster.adminKubeconfig);
-  const { clusters } = JSON.parse(admin.exportConfig()) as { clusters: { name: string }[] };
-  const file = join(cluster.dir, "operator.kubeconfig");
-  const context = { cluster: clusters[0]?.name, user: "operator" };
-  const kubeconfig = {
-    apiVersion: "v1",
-    kind: "Config",
-    clusters,
-    users: [{ name: "operator", user: { token } }],
-    contexts: [{ name: "operator", context }],
-    "current-context": "operator",
-  };
-  await writeFile(file, JSON.stringify(kubeconfig), { mode: 0o600 });
-  return file;
+  const { name = "", server = "", caData = "" } = admin.getCurrentCluster() ?? {};
+  const { path } = await writeKubeconfig(join(cluster.dir, "operator.kubeconfig"), {
+    cluster: name,
+    server,
+    ca: Buffer.from(caData, "base64").toString(),
+    user: "operator",
+    token,
+  });
+  return path;
 }

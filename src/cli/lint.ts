@@ -1,6 +1,7 @@
 /** `lockedcron lint`: what the API server and the operator would say of manifests, without either. */
 import { API_VERSION, GROUP, KIND } from "../api/names.ts";
 import type { LockedCronJobSpec } from "../api/types.ts";
+import { isRecord } from "../domain/ledger-json.ts";
 import { misuse, type Command, type Io } from "./command.ts";
 import schema from "./crd-schema.json" with { type: "json" };
 import { quote, readFlags } from "./flags.ts";
@@ -86,14 +87,14 @@ export function judge(manifest: Manifest, now: number): Finding[] {
     error(["apiVersion"], `Invalid value: ${quote(value.apiVersion)}: must be ${API_VERSION}`);
   }
   if (value.kind !== KIND) error(["kind"], `Invalid value: ${quote(value.kind)}: must be ${KIND}`);
-  const metadata = isObject(value.metadata) ? value.metadata : {};
+  const metadata = isRecord(value.metadata) ? value.metadata : {};
   const { name, namespace } = metadata;
   if (typeof name !== "string" && typeof metadata.generateName !== "string") {
     error(["metadata", "name"], "Required value: name or generateName is required");
   }
   checkSchema(schema as Schema, value, [], error);
   const sound = findings.length === 0;
-  if (isObject(value.spec) && isObject(value.spec.jobTemplate)) {
+  if (isRecord(value.spec) && isRecord(value.spec.jobTemplate)) {
     const subject = {
       name: typeof name === "string" ? name : "",
       namespace: typeof namespace === "string" ? namespace : "default",
@@ -113,10 +114,6 @@ async function say(io: Io, { file }: Manifest, findings: readonly Finding[]): Pr
     ({ line, severity, text }) => `${file}:${line}: ${severity}: ${text}\n`,
   );
   await io.out(lines.join(""));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function count(n: number, what: string): string {

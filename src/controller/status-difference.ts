@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ConditionType } from "../api/reasons.ts";
 import type { Condition, LockedCronJobStatus, LockStatus } from "../api/types.ts";
+import { isRecord } from "../domain/ledger-json.ts";
 
 interface Fields {
   readonly [name: string]: true | Fields;
@@ -63,7 +64,7 @@ function patchOf(
   const patch: Record<string, unknown> = {};
   for (const [field, inner] of Object.entries(fields)) {
     const [a, b] = [old[field], wanted[field]];
-    if (inner !== true && isObject(a) && isObject(b)) {
+    if (inner !== true && isRecord(a) && isRecord(b)) {
       const change = patchOf(a, b, inner);
       if (change !== undefined) patch[field] = change;
     } else if (!isDeepStrictEqual(a, b)) {
@@ -71,10 +72,6 @@ function patchOf(
     }
   }
   return Object.keys(patch).length === 0 ? undefined : patch;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The list is written as a whole: in the order that it has, with the types that this version does not know. */

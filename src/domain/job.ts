@@ -112,7 +112,6 @@ export function occasionOf(
 /**
  * The Job of one attempt: native CronJob's Job plus the launch finalizer, the label and annotations that tie it to its
  * run, and the run's env in every container and annotations on the pods (a name that the user has set is left alone).
- *
  */
 export function buildJob(
   owner: LockedCronJob,

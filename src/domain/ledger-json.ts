@@ -42,7 +42,7 @@ export function serializeLedger(ledger: Ledger): string {
   return JSON.stringify({ ...ledger, version: needed });
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

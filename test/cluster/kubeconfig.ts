@@ -13,14 +13,13 @@ export async function writeKubeconfig(
     server,
     ca,
     user,
-    pair,
+    ...as
   }: {
     cluster: string;
     server: string;
     ca: string;
     user: string;
-    pair: Pick<KeyPair, "cert" | "key">;
-  },
+  } & ({ pair: Pick<KeyPair, "cert" | "key"> } | { token: string }),
 ): Promise<Kubeconfig> {
   const text = stringify({
     apiVersion: "v1",
@@ -29,10 +28,13 @@ export async function writeKubeconfig(
     users: [
       {
         name: user,
-        user: {
-          "client-certificate-data": base64(pair.cert),
-          "client-key-data": base64(pair.key),
-        },
+        user:
+          "token" in as
+            ? { token: as.token }
+            : {
+                "client-certificate-data": base64(as.pair.cert),
+                "client-key-data": base64(as.pair.key),
+              },
       },
     ],
     contexts: [{ name: cluster, context: { cluster, user } }],

@@ -5,6 +5,7 @@ import { createScheduleCache } from "../../src/controller/schedule-cache.ts";
 import type { Ledger } from "../../src/domain/ledger.ts";
 import { aContext, aRecord } from "../builders/context.ts";
 import { aJobView, aLedger, aLockedCronJob, aStartedRun, HOUR, NOON } from "../builders/objects.ts";
+import { ourTurns } from "../builders/turns.ts";
 
 const KEY = "team/report";
 
@@ -40,12 +41,7 @@ function aReconciler(owner: ReturnType<typeof aLockedCronJob>, ledger: Ledger) {
   const { reconcile } = createReconciler({
     context,
     schedules: createScheduleCache(),
-    turns: {
-      oursAt: () => 0,
-      askedForMs: () => 0,
-      keep: () => undefined,
-      forget: () => undefined,
-    },
+    turns: ourTurns(),
     rankDelayMs: 75,
     rank: () => 0,
     clockSkewMs: () => 0,

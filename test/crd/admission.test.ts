@@ -1,28 +1,12 @@
 /** What the API server itself says about manifests, by the schema and the rules of the CRD alone. */
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import type { KubeClient } from "../../src/kube/index.ts";
+import { describe, expect, test } from "vitest";
 import { stringify } from "yaml";
 import { call } from "../cli/call.ts";
-import { openCluster } from "../cluster/cluster.ts";
-import {
-  clientOf,
-  installCrd,
-  lockedCronJobs,
-  manifest,
-  objectOf,
-  refusalsOf,
-  type Manifest,
-} from "./fixture.ts";
+import { lockedCronJobs, manifest, objectOf, refusalsOf, type Manifest } from "./fixture.ts";
+import { containerOf, jobOf, podOf, useCrd } from "./suite.ts";
 
-let client: KubeClient;
-
-beforeAll(async () => {
-  const cluster = await openCluster(inject("cluster").name);
-  client = clientOf(cluster.adminKubeconfig);
-  await installCrd(cluster);
-});
-afterAll(() => client[Symbol.asyncDispose]());
+const client = useCrd();
 
 /** What `lockedcron lint`, without a cluster, has to say of the same manifest. */
 async function fieldsThatLintRefuses(m: Manifest): Promise<Set<string | undefined>> {
@@ -30,10 +14,6 @@ async function fieldsThatLintRefuses(m: Manifest): Promise<Set<string | undefine
   const { out } = await call(["lint", "-"], text);
   return new Set([...out.matchAll(/^-:\d+: error: ([^ ]+): /gm)].map(([, field]) => field));
 }
-
-const podOf = (m: Manifest) => m.spec.jobTemplate.spec.template.spec;
-const jobOf = (m: Manifest) => m.spec.jobTemplate.spec;
-const containerOf = (m: Manifest) => podOf(m).containers[0];
 
 const POD = "spec.jobTemplate.spec.template.spec";
 const FIVE_FIELDS =
@@ -310,7 +290,7 @@ describe("an invalid manifest is refused, naming the field and what is wrong", (
       `${POD}.containers[0].env[0].value: Invalid value: "integer": ${POD}.containers[0].env[0].value in body must be of type string: "integer"`,
     ],
   ])("%s", async (_, change, ...refusals) => {
-    expect(await refusalsOf(client, lockedCronJobs, manifest(change))).toEqual(refusals);
+    expect(await refusalsOf(client(), lockedCronJobs, manifest(change))).toEqual(refusals);
     const fields = refusals.map((refusal) => refusal.split(": ", 1)[0]);
     expect(await fieldsThatLintRefuses(manifest(change))).toEqual(new Set(fields));
   });
@@ -329,7 +309,7 @@ describe("an invalid manifest is refused, naming the field and what is wrong", (
         ]),
     ],
   ])("an unknown field: %s", async (path, change) => {
-    const [refusal, ...more] = await refusalsOf(client, lockedCronJobs, manifest(change));
+    const [refusal, ...more] = await refusalsOf(client(), lockedCronJobs, manifest(change));
     expect(refusal).toContain(`unknown field "${path}"`);
     expect(more).toEqual([]);
     expect(await fieldsThatLintRefuses(manifest(change))).toContain(path);
@@ -363,7 +343,7 @@ test.each<[what: string, change: (m: Manifest) => void]>([
       }),
   ],
 ])("a LockedCronJob may have %s", async (_, change) => {
-  expect(await refusalsOf(client, lockedCronJobs, manifest(change))).toEqual([]);
+  expect(await refusalsOf(client(), lockedCronJobs, manifest(change))).toEqual([]);
 });
 
 test("the API server gives each golden schedule the verdict that robfig/cron gave", async () => {
@@ -380,7 +360,7 @@ test("the API server gives each golden schedule the verdict that robfig/cron gav
   const wrong: string[] = [];
   const judge = async ([schedule, valid]: [string, boolean]): Promise<void> => {
     const m = manifest((changed) => (changed.spec.schedule = schedule));
-    const refusals = await refusalsOf(client, lockedCronJobs, m);
+    const refusals = await refusalsOf(client(), lockedCronJobs, m);
     if ((refusals.length === 0) !== valid) wrong.push(`${schedule}: ${refusals.join("; ")}`);
   };
   // A few at a time: each has only so long to be answered, and the client holds back what is too many.
@@ -392,7 +372,7 @@ test("the API server gives each golden schedule the verdict that robfig/cron gav
 
 test("these defaults are stored, and the template is left as it was written", async () => {
   const object = objectOf(lockedCronJobs, manifest(), "default");
-  const created = await client.create(lockedCronJobs, object, { dryRun: true });
+  const created = await client().create(lockedCronJobs, object, { dryRun: true });
   const { jobTemplate, ...rest } = created.spec;
   expect(rest).toEqual({
     schedule: "*/5 * * * *",

@@ -2,27 +2,11 @@
  * The invalid manifests of Kubernetes' own tests (pkg/apis/batch/validation, TestValidateCronJob and
  * TestValidateCronJobScheduleTZ), sent to the same API server as both kinds.
  */
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import type { KubeClient } from "../../src/kube/index.ts";
-import { openCluster } from "../cluster/cluster.ts";
-import {
-  clientOf,
-  cronJobs,
-  installCrd,
-  lockedCronJobs,
-  manifest,
-  refusalsOf,
-  type Manifest,
-} from "./fixture.ts";
+import { describe, expect, test } from "vitest";
+import { cronJobs, lockedCronJobs, manifest, refusalsOf, type Manifest } from "./fixture.ts";
+import { useCrd } from "./suite.ts";
 
-let client: KubeClient;
-
-beforeAll(async () => {
-  const cluster = await openCluster(inject("cluster").name);
-  client = clientOf(cluster.adminKubeconfig);
-  await installCrd(cluster);
-});
-afterAll(() => client[Symbol.asyncDispose]());
+const client = useCrd();
 
 const set = (fields: object) => (m: Manifest) => void Object.assign(m.spec, fields);
 const setJob = (fields: object) => (m: Manifest) =>
@@ -175,8 +159,8 @@ const SAME_FIELD: Row[] = [
 
 describe("what is refused as a CronJob is refused as a LockedCronJob, for the same field", () => {
   test.each(SAME_FIELD)("%s", async (_, change, native, ours = native) => {
-    expect(await refusalsOf(client, cronJobs, manifest(change))).toEqual(native);
-    expect(await refusalsOf(client, lockedCronJobs, manifest(change))).toEqual(ours);
+    expect(await refusalsOf(client(), cronJobs, manifest(change))).toEqual(native);
+    expect(await refusalsOf(client(), lockedCronJobs, manifest(change))).toEqual(ours);
     const fieldsOf = (refusals: string[]) =>
       new Set(refusals.map((text) => text.split(": ", 1)[0]));
     expect(fieldsOf(ours)).toEqual(fieldsOf(native));
@@ -213,7 +197,7 @@ describe("what only one of the two is refused for", () => {
       ["spec.jobTemplate: Required value"],
     ],
   ])("%s", async (_, change, native, ours = native) => {
-    expect(await refusalsOf(client, cronJobs, manifest(change))).toEqual(native);
-    expect(await refusalsOf(client, lockedCronJobs, manifest(change))).toEqual(ours);
+    expect(await refusalsOf(client(), cronJobs, manifest(change))).toEqual(native);
+    expect(await refusalsOf(client(), lockedCronJobs, manifest(change))).toEqual(ours);
   });
 });

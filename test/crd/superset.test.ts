@@ -1,29 +1,9 @@
 /** A CronJob works after changing apiVersion and kind: what the API server accepts as one, it accepts as the other. */
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import type { KubeClient } from "../../src/kube/index.ts";
-import { openCluster } from "../cluster/cluster.ts";
-import {
-  clientOf,
-  cronJobs,
-  installCrd,
-  lockedCronJobs,
-  manifest,
-  refusalsOf,
-  type Manifest,
-} from "./fixture.ts";
+import { expect, test } from "vitest";
+import { cronJobs, lockedCronJobs, manifest, refusalsOf, type Manifest } from "./fixture.ts";
+import { containerOf, jobOf, podOf, useCrd } from "./suite.ts";
 
-let client: KubeClient;
-
-beforeAll(async () => {
-  const cluster = await openCluster(inject("cluster").name);
-  client = clientOf(cluster.adminKubeconfig);
-  await installCrd(cluster);
-});
-afterAll(() => client[Symbol.asyncDispose]());
-
-const podOf = (m: Manifest) => m.spec.jobTemplate.spec.template.spec;
-const jobOf = (m: Manifest) => m.spec.jobTemplate.spec;
-const containerOf = (m: Manifest) => podOf(m).containers[0];
+const client = useCrd();
 
 const volume = (source: object) => (m: Manifest) => {
   podOf(m).volumes = [{ name: "v", ...source }];
@@ -186,6 +166,6 @@ test.each<[what: string, change: (m: Manifest) => void]>([
   ],
 ])("%s", async (_, change) => {
   // First that CronJob does: else the row says nothing.
-  expect(await refusalsOf(client, cronJobs, manifest(change))).toEqual([]);
-  expect(await refusalsOf(client, lockedCronJobs, manifest(change))).toEqual([]);
+  expect(await refusalsOf(client(), cronJobs, manifest(change))).toEqual([]);
+  expect(await refusalsOf(client(), lockedCronJobs, manifest(change))).toEqual([]);
 });

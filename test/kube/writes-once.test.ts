@@ -2,17 +2,11 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeClient } from "../../src/kube/verbs.ts";
+import { mulberry32 } from "../builders/random.ts";
 import { type ControlPlaneCluster, startCluster } from "../cluster/cluster.ts";
 import { until } from "../cluster/proc.ts";
 import { type CutProxy, startCutProxy } from "./cut-proxy.ts";
-import {
-  clientOf,
-  type ConfigMap,
-  configMaps,
-  failureOf,
-  newNamespace,
-  seededRandom,
-} from "./support.ts";
+import { clientOf, type ConfigMap, configMaps, failureOf, newNamespace } from "./support.ts";
 
 /**
  * The launch protocol rests on it: one call of `create` is at most one POST. Every POST here asks the server for a
@@ -157,7 +151,7 @@ it("a black hole on kept connections costs the calls under way their deadline, n
 
 it("a storm of cuts and restarts: no POST makes two objects, and what is told of it is true", async () => {
   await using link = await connected();
-  const random = seededRandom(1);
+  const random = mulberry32(1);
   const told = new Map<string, "created" | "rejected" | "unknown">();
   let next = 0;
   const storm = new AbortController();

@@ -11,6 +11,7 @@ import { viewOf, type JobView } from "../../../src/domain/job.ts";
 import type { Ledger } from "../../../src/domain/ledger.ts";
 import { aContext, aRecord } from "../../builders/context.ts";
 import { aLedger, at } from "../../builders/objects.ts";
+import { ourTurns } from "../../builders/turns.ts";
 
 export interface Ran {
   tick: number;
@@ -95,12 +96,7 @@ export function createOutageWorld(o: {
       },
     }),
     schedules: createScheduleCache(),
-    turns: {
-      oursAt: () => 0,
-      askedForMs: () => 0,
-      keep: () => undefined,
-      forget: () => undefined,
-    },
+    turns: ourTurns(),
     rankDelayMs: 75,
     rank: () => 0,
     dueAtOnce: () => 1,
