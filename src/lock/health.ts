@@ -10,7 +10,7 @@ export function healthOf(nodes: readonly LockNode[]): LockHealth {
   return { quorum: up >= needed, up, needed, nodes: all };
 }
 
-/** One line for a probe, a condition or a log: who is missing, and why. */
+/** One line for a probe, a condition or a log: who is missing, and why; who votes, and should be looked at. */
 export function describeHealth(health: LockHealth): string {
   const missing = health.nodes
     .filter(({ state }) => state !== "up")
@@ -19,7 +19,10 @@ export function describeHealth(health: LockHealth): string {
         `${node} ${reason ?? "down"} (${message ?? "no reason given"})`,
     );
   const head = `${health.up} of ${health.nodes.length} Redis nodes up (${health.needed} needed)`;
-  return [head, ...missing].join("; ");
+  const concerns = health.nodes.flatMap(({ node, concern }) =>
+    concern === undefined ? [] : [`${node} ${concern.reason} (${concern.message})`],
+  );
+  return [head, ...missing, ...concerns].join("; ");
 }
 
 /** What no waiting mends: somebody has to change the configuration, of this process or of the node. */

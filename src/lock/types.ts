@@ -8,7 +8,7 @@ import type { Grant } from "./validity.ts";
  * TIMEOUT (sent, no answer within the deadline), PENDING (not answered when the majority had decided), CONNECTING,
  * CLOSED (this lock was closed), CLUSTER (a cluster-mode node), PROTOCOL (not Redis, or garbage), INCARNATION (another
  * process, or other data, than a moment ago), EVICTION, DUPLICATE, NODELIST (unsafe), FAILOVER (Sentinel names another
- * master).
+ * master). CLOCK keeps no node from voting: its clock and ours are far apart.
  */
 export type NodeReason = string;
 
@@ -138,6 +138,8 @@ export interface NodeHealth {
   readonly state: "up" | "down" | "connecting" | "quarantined" | "unsafe";
   readonly reason?: NodeReason;
   readonly message?: string;
+  /** it votes, and somebody should look at it (R8): CLOCK */
+  readonly concern?: { readonly reason: NodeReason; readonly message: string };
   /** smoothed round trip of this node's latest calls, milliseconds */
   readonly rttMs?: number;
   /** wall-clock milliseconds of the last change of state */

@@ -63,7 +63,7 @@ function redisBackend(config: Config, { log, metrics, health }: Telemetry): Back
     }
     const summary = [
       state.quorum,
-      ...state.nodes.map((n) => `${n.state} ${n.reason ?? ""}`),
+      ...state.nodes.map((n) => `${n.state} ${n.reason ?? ""} ${n.concern?.reason ?? ""}`),
     ].join();
     // While a node is being connected to there is nothing to report: it is up or down in a moment.
     if (summary === said || state.nodes.some((n) => n.state === "connecting")) return;

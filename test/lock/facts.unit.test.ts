@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   clockOffset,
+  concernOf,
   incarnationOf,
   parseInfo,
   quarantineOf,
@@ -96,4 +97,17 @@ describe("safety", () => {
 it("the clock offset is measured against the middle of the round trip", () => {
   expect(clockOffset(["1000", "500000"], 1_000_010, 20)).toBe(500);
   expect(clockOffset("garbage", 0, 0)).toBeUndefined();
+  expect(clockOffset(["1000", "500000"], 1_000_010, 2_000)).toBeUndefined();
+});
+
+it.each([
+  [undefined, null],
+  [1_000, null],
+  [-1_000, null],
+  [1_001, /ahead of ours/],
+  [-1_001, /behind ours/],
+])("a clock that is %s ms off: %s", (clockOffsetMs, message) => {
+  const concern = concernOf({ ...facts(), ...(clockOffsetMs !== undefined && { clockOffsetMs }) });
+  if (message === null) expect(concern).toBeNull();
+  else expect(concern).toMatchObject({ reason: "CLOCK", message: expect.stringMatching(message) });
 });

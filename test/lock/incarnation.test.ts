@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { describeHealth, type LockHealth } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
@@ -217,5 +219,23 @@ describe("a node that is not safe", () => {
     );
     expect(seen).toMatchObject({ role: "master", evictionPolicy: "noeviction", maxMemoryBytes: 0 });
     expect(Math.abs(seen!.clockOffsetMs!)).toBeLessThan(60_000);
+    expect(lock.health().nodes[3]).not.toHaveProperty("concern");
+  });
+
+  it("clocks that are far apart are named, told of as a change, and keep nobody from voting", async () => {
+    const fast = { ...systemClock, now: () => systemClock.now() + 5_000 };
+    const lock = await bed.lock({ ...FAST, clock: fast });
+    const told: LockHealth[] = [];
+    lock.onHealth((health) => told.push(health));
+    await until(
+      "named",
+      () => told.at(-1)?.nodes ?? [],
+      (nodes) => nodes.length === 5 && nodes.every((n) => n.concern?.reason === "CLOCK"),
+    );
+    expect(describeHealth(lock.health())).toMatch(
+      /^5 of 5 Redis nodes up \(3 needed\); 127\.0\.0\.1:\d+ CLOCK \(its wall clock is over a second behind ours/,
+    );
+    const granted = await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS);
+    expect(granted.outcome).toBe("acquired");
   });
 });

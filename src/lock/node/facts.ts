@@ -34,8 +34,25 @@ export function parseInfo(info: string): NodeFacts {
   };
 }
 
-/** Milliseconds that the node's clock is ahead of ours, by a TIME answer that took `rttMs`. */
+/** Clocks that are further apart than this (ms) are not kept by anything: sooner or later one of them is set by a step. */
+const CLOCKS_APART_MS = 1_000;
+
+/** What somebody should look at although the node's votes can be relied on today (R8); null: nothing. */
+export function concernOf({ clockOffsetMs = 0 }: NodeFacts): NodeFailure | null {
+  if (Math.abs(clockOffsetMs) <= CLOCKS_APART_MS) return null;
+  const where = clockOffsetMs > 0 ? "ahead of" : "behind";
+  return {
+    reason: "CLOCK",
+    message: `its wall clock is over a second ${where} ours, and locks on it end early when it is set right by a step: keep both by NTP`,
+  };
+}
+
+/** A TIME answer that took longer than this (ms) tells more of the way than of the clock. */
+const TELLING_RTT_MS = 500;
+
+/** Milliseconds that the node's clock is ahead of ours, by a TIME answer that took `rttMs`; undefined: it does not say. */
 export function clockOffset(answer: unknown, nowMs: number, rttMs: number): number | undefined {
+  if (rttMs > TELLING_RTT_MS) return undefined;
   const [seconds, micros] = Array.isArray(answer) ? (answer as unknown[]).map(Number) : [];
   if (seconds === undefined || micros === undefined) return undefined;
   return seconds * 1000 + micros / 1000 - (nowMs - rttMs / 2);

@@ -159,7 +159,8 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
           return;
         }
         current.call(["time"], (time, rttMs) => {
-          const clockOffsetMs = clockOffset(time, clock.now(), rttMs);
+          const clockOffsetMs =
+            clockOffset(time, clock.now(), rttMs) ?? standing.health().facts?.clockOffsetMs;
           standing.learn({ ...facts, ...(clockOffsetMs !== undefined && { clockOffsetMs }) });
         });
       } catch (error) {

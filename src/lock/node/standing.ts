@@ -1,7 +1,8 @@
 import { performance } from "node:perf_hooks";
+import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../../clock.ts";
 import type { NodeFacts, NodeHealth, NodeVerdict } from "../types.ts";
-import { incarnationOf, quarantineOf, unsafety } from "./facts.ts";
+import { concernOf, incarnationOf, quarantineOf, unsafety } from "./facts.ts";
 import type { ReadyClient } from "./client.ts";
 import type { NodeFailure } from "./reasons.ts";
 
@@ -43,6 +44,12 @@ export interface StandingOptions {
 
 const RTT_WEIGHT = 0.2;
 
+interface Shown {
+  readonly state: NodeHealth["state"];
+  readonly reason: string | undefined;
+  readonly concern: string | undefined;
+}
+
 export function createStanding(options: StandingOptions): Standing {
   const { name: node, clock } = options;
   let link: "connecting" | "down" | "up" = "connecting";
@@ -54,10 +61,7 @@ export function createStanding(options: StandingOptions): Standing {
   let quarantineEnds = 0;
   let quarantineTimer: NodeJS.Timeout | undefined;
   let rttMs: number | undefined;
-  let shown: { state: NodeHealth["state"]; reason: string | undefined } = {
-    state: "connecting",
-    reason: failure.reason,
-  };
+  let shown: Shown = { state: "connecting", reason: failure.reason, concern: undefined };
   let since = clock.now();
 
   const quarantineLeft = () => Math.max(0, quarantineEnds - performance.now());
@@ -88,10 +92,12 @@ export function createStanding(options: StandingOptions): Standing {
     }
   }
 
+  const concern = () => (facts === undefined ? null : concernOf(facts));
+
   /** Tells about a change, once. */
   function refresh(): void {
-    const now = { state: state(), reason: why()?.reason };
-    if (now.state === shown.state && now.reason === shown.reason) return;
+    const now: Shown = { state: state(), reason: why()?.reason, concern: concern()?.reason };
+    if (isDeepStrictEqual(now, shown)) return;
     if (now.state !== shown.state) since = clock.now();
     shown = now;
     options.onChange();
@@ -158,14 +164,18 @@ export function createStanding(options: StandingOptions): Standing {
       return remainingMs > 0 ? { node, outcome: "quarantined", remainingMs } : null;
     },
     failure: () => failure,
-    health: () => ({
-      node,
-      state: state(),
-      ...why(),
-      ...(rttMs !== undefined && { rttMs }),
-      since,
-      ...(facts !== undefined && { facts }),
-    }),
+    health() {
+      const worry = concern();
+      return {
+        node,
+        state: state(),
+        ...why(),
+        ...(worry !== null && { concern: worry }),
+        ...(rttMs !== undefined && { rttMs }),
+        since,
+        ...(facts !== undefined && { facts }),
+      };
+    },
     close(why) {
       clearTimeout(quarantineTimer);
       failure = why;
