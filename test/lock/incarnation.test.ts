@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { describeHealth, type LockHealth } from "../../src/lock/index.ts";
+import { describeHealth, type LockHealth, type LockObserver } from "../../src/lock/index.ts";
 import { until } from "../redis/facts.ts";
 import { freshKey, freshValue, redisBed } from "./fixture.ts";
 
@@ -224,9 +224,9 @@ describe("a node that is not safe", () => {
 
   it("clocks that are far apart are named, told of as a change, and keep nobody from voting", async () => {
     const fast = { ...systemClock, now: () => systemClock.now() + 5_000 };
-    const lock = await bed.lock({ ...FAST, clock: fast });
     const told: LockHealth[] = [];
-    lock.onHealth((health) => told.push(health));
+    const observer: LockObserver = { healthChanged: (health) => told.push(health) };
+    const lock = await bed.lock({ ...FAST, clock: fast, observer });
     await until(
       "named",
       () => told.at(-1)?.nodes ?? [],

@@ -14,7 +14,9 @@ export interface SentinelGroup {
   master(): Promise<RedisServer>;
   /** All replicas follow the master without delay, and may take its place. */
   inSync(): Promise<void>;
-  /** SENTINEL FAILOVER with the old master alive; resolves when all sentinels name the new one. */
+  /** SENTINEL FAILOVER with the old master alive; it goes on by itself. */
+  beginFailover(): Promise<void>;
+  /** The same; resolves when all sentinels name the new one. */
   failover(): Promise<RedisServer>;
   stop(): Promise<void>;
 }
@@ -75,6 +77,10 @@ export async function startSentinelGroup(
     return found;
   }
 
+  async function beginFailover(): Promise<void> {
+    await sentinels[0]!.command("SENTINEL", "FAILOVER", masterName);
+  }
+
   return {
     masterName,
     sentinels,
@@ -87,9 +93,10 @@ export async function startSentinelGroup(
         return [...info.matchAll(/state=online,offset=\d+,lag=[01]\b/g)].length === replicas;
       });
     },
+    beginFailover,
     async failover() {
       const old = await master();
-      await sentinels[0]!.command("SENTINEL", "FAILOVER", masterName);
+      await beginFailover();
       await until("all sentinels name the new master", async () => {
         const ports = await Promise.all(sentinels.map(async (s) => (await describe(s))["port"]));
         return new Set(ports).size === 1 && ports[0] !== String(old.port);
