@@ -78,6 +78,7 @@ bench-run-locks: setup ## what 1,000 live run locks cost: CPU, Redis calls (benc
 .PHONY: bench-lock
 bench-lock: setup ## acquire and release beside raw commands and other Redlock libraries (bench/out/lock.json)
 	@node bench/lock/main.ts $(BENCH)
+	@node bench/lock/own.ts
 
 .PHONY: soak
 soak: setup ## the protocol's model with wide bounds and ten thousand random walks (an hour or more, 6 GB)

@@ -17,8 +17,6 @@ export interface Debts {
 }
 
 interface Debt {
-  /** still to be paid; a debt that was called off may have a delete under way */
-  open: boolean;
   readonly release: Request;
   /** of the longest-lived set that may be there */
   leaseMs: number;
@@ -32,11 +30,56 @@ interface Debt {
 
 /** A hung server that resumes reads all its sockets within moments; later rounds are for what a network held back. */
 const ROUNDS_MS = [250, 1_000, 4_000, 15_000, 60_000] as const;
-/** Beyond this the oldest are left to their TTL. */
-const MOST = 10_000;
+/** Beyond twice this the oldest are left to their TTL. */
+const GENERATION = 5_000;
+
+interface Store {
+  get(pair: string): Debt | undefined;
+  add(debt: Debt): void;
+  /** Only this very debt: one that was called off may have a delete under way, and the pair a debt anew. */
+  delete(debt: Debt): void;
+  all(): Debt[];
+  clear(): void;
+  readonly size: number;
+}
+
+/**
+ * By pair, in two generations of which the older is dropped whole: while a node is away each release adds a debt, and
+ * finding the oldest in a Map of much coming and going means walking over all that went.
+ */
+function createStore(): Store {
+  let young = new Map<string, Debt>();
+  let old = new Map<string, Debt>();
+  return {
+    get: (pair) => young.get(pair) ?? old.get(pair),
+    add(debt) {
+      if (young.size >= GENERATION) {
+        old = young;
+        young = new Map();
+      }
+      young.set(debt.release.pair, debt);
+    },
+    delete(debt) {
+      const { pair } = debt.release;
+      if (young.get(pair) === debt) {
+        young.delete(pair);
+        // Such a Map leaves a chain of old tables behind, which the young collector takes for alive.
+        if (young.size === 0) young = new Map();
+      } else if (old.get(pair) === debt) old.delete(pair);
+    },
+    all: () => [...old.values(), ...young.values()],
+    clear() {
+      young.clear();
+      old.clear();
+    },
+    get size() {
+      return young.size + old.size;
+    },
+  };
+}
 
 export function createDebts(send: (op: NodeOp) => void): Debts {
-  let debts = new Map<string, Debt>();
+  const debts = createStore();
   let timer: NodeJS.Timeout | undefined;
 
   function remember(release: Request): Debt {
@@ -48,25 +91,15 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
       known.until = Math.max(known.until, until);
       return known;
     }
-    const [oldest] = debts.size < MOST ? [] : debts.values();
-    if (oldest !== undefined) forget(oldest);
-    const debt: Debt = { open: true, release, leaseMs, wanted: false, orphan: false, until };
-    debts.set(pair, debt);
+    const debt: Debt = { release, leaseMs, wanted: false, orphan: false, until };
+    debts.add(debt);
     return debt;
-  }
-
-  function forget(debt: Debt): void {
-    if (!debt.open) return;
-    debt.open = false;
-    debts.delete(debt.release.pair);
-    // A Map of much coming and going leaves a chain of old tables behind, which the young collector takes for alive.
-    if (debts.size === 0) debts = new Map();
   }
 
   function pay(debt: Debt, answered?: (verdict: NodeVerdict) => void): void {
     const done = (verdict: NodeVerdict): boolean => {
       const sure = verdict.outcome !== "unavailable" && verdict.outcome !== "unknown";
-      if (sure && !debt.orphan) forget(debt);
+      if (sure && !debt.orphan) debts.delete(debt);
       return sure;
     };
     send({
@@ -93,8 +126,8 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
 
   function round(): void {
     const now = performance.now();
-    for (const debt of debts.values()) {
-      if (debt.until <= now) forget(debt);
+    for (const debt of debts.all()) {
+      if (debt.until <= now) debts.delete(debt);
       else if (debt.wanted) pay(debt);
     }
   }
@@ -110,7 +143,7 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
       const debt = debts.get(pair);
       if (debt === undefined) return;
       if (debt.orphan) debt.wanted = false;
-      else forget(debt);
+      else debts.delete(debt);
     },
     settle(release, answered) {
       const debt = remember(release);
@@ -127,7 +160,7 @@ export function createDebts(send: (op: NodeOp) => void): Debts {
     },
     connected(sameProcess) {
       const now = performance.now();
-      for (const debt of debts.values()) {
+      for (const debt of debts.all()) {
         if (!debt.orphan) continue;
         debt.until = now + debt.leaseMs;
         // The process that had it in its buffer is gone, and the set with it.
