@@ -42,7 +42,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 180_000,
           // They wait for the next tick, mostly.
-          maxWorkers: 2,
+          maxWorkers: 3,
         },
       },
       {
@@ -61,6 +61,8 @@ export default defineConfig({
           exclude: ["**/*.unit.test.ts"],
           testTimeout: 300_000,
           hookTimeout: 600_000,
+          // Each file has a cluster of its own.
+          maxWorkers: 2,
         },
       },
     ],
