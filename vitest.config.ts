@@ -42,7 +42,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 180_000,
           // They wait for the next tick, mostly.
-          maxWorkers: 3,
+          maxWorkers: 2,
         },
       },
       {

@@ -1,7 +1,7 @@
 /**
  * What a dead or hung node costs: the p50 with it beside the p50 without it, in pairs of slices one after the other, so
  * that what the machine does besides does not look like it.
- *   node bench/lock/own.ts [pairs per row, default 12]
+ *   node bench/lock/own.ts [pairs per row, default 4]
  * Prints a table and writes bench/out/lock-own.json.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { type RedisServer, startRedisNodes } from "../../test/redis/server.ts";
 import { quantile } from "../lib/stats.ts";
 import { startWorker, type Worker } from "./worker-process.ts";
 
-const PAIRS = Number(process.argv[2] ?? 12);
+const PAIRS = Number(process.argv[2] ?? 4);
 const SLICE_MS = 500;
 /** Until the loss, or the return, of the node has been noticed. */
 const SETTLE_MS = 2_000;
