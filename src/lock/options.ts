@@ -270,6 +270,11 @@ export function checkWait(field: string, ms: number): number {
   return checkMs(field, ms, 0);
 }
 
+/** How long a lock may be held; not 0. */
+export function checkHold(ms: number): number {
+  return checkMs("maxHoldMs", ms, 1);
+}
+
 export function checkKey(key: string): void {
   if (typeof key !== "string" || key === "") {
     throw new LockConfigError("BadKey", "key", "is empty");

@@ -94,7 +94,7 @@ describe("the observer", () => {
     await held.extend(LEASE_MS * 2);
     await held.release();
     await other.tryAcquire(key, freshValue(), LEASE_MS);
-    await expect(lock.acquire(key, { waitMs: 60, retryIntervalMs: 20 })).rejects.toThrow(/held/);
+    await expect(lock.acquire(key, { waitMs: 1_000, retryIntervalMs: 20 })).rejects.toThrow(/held/);
     const short = await lock.acquire(freshKey(), { leaseMs: 1_000 });
     await new Promise((resolve) => {
       short.signal.addEventListener("abort", resolve, { once: true });

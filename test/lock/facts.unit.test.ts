@@ -65,7 +65,7 @@ describe("quarantine", () => {
       LEASE,
     ],
 
-    ["young at first sight", facts(), undefined, LEASE - 5_000],
+    ["young at first sight", facts(), undefined, LEASE - 4_000],
     ["old at first sight", facts({ uptime_in_seconds: "31" }), undefined, 0],
     [
       "a promoted replica at first sight",

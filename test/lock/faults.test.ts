@@ -177,12 +177,13 @@ describe("lost and late answers", () => {
     for (const text of stats) expect(text).toMatch(/cmdstat_set:/);
   });
 
-  it("slow nodes (200 ms) cost nothing while a majority is fast", async () => {
+  it("slow nodes (5 s) cost nothing while a majority is fast", async () => {
     const slow = await Promise.all([0, 1].map((i) => bed.proxy(i)));
     const lock = await bed.lock({
+      nodeTimeoutMs: 10_000,
       nodes: [...slow.map(({ url }) => url), ...bed.servers.slice(2).map(({ url }) => url)],
     });
-    for (const proxy of slow) proxy.faults.delayMs = 200;
+    for (const proxy of slow) proxy.faults.delayMs = 5_000;
     const result = await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS);
     expect(result.outcome).toBe("acquired");
     // The slow ones had not answered when it was decided.
@@ -221,14 +222,14 @@ describe("lost and late answers", () => {
   });
 
   it("a stalled event loop makes no time-outs: answers that wait are read first", async () => {
-    const lock = await bed.lock({ ...FAST, nodeTimeoutMs: 50 });
+    const lock = await bed.lock({ ...FAST, nodeTimeoutMs: 500 });
     const attempts = Array.from({ length: 20 }, () =>
       lock.tryAcquire(freshKey(), freshValue(), LEASE_MS),
     );
     await new Promise((resolve) => {
       setImmediate(resolve);
     });
-    const until = performance.now() + 300;
+    const until = performance.now() + 1_500;
     while (performance.now() < until);
     const results = await Promise.all(attempts);
     expect(results.map(({ outcome }) => outcome)).toEqual(Array(20).fill("acquired"));

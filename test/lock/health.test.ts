@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createQuorumLock, describeHealth, type LockHealth } from "../../src/lock/index.ts";
+import { scripts } from "../../src/lock/scripts.ts";
 import { until } from "../redis/facts.ts";
 import { freePort, startRedis } from "../redis/server.ts";
 import { allUp, freshKey, freshValue, LEASE_MS, redisBed, takeStock } from "./fixture.ts";
@@ -137,6 +138,28 @@ describe("health", () => {
     const [key, value] = [freshKey(), freshValue()];
     expect((await lock.tryAcquire(key, value, LEASE_MS)).outcome).toBe("acquired");
     expect((await lock.release(key, value)).outcome).toBe("released");
+  });
+
+  it("nor does one that knows the release only: what was released before it was set is not set afterwards", async () => {
+    const lock = await bed.lock({ ...FAST, nodeTimeoutMs: 10_000 });
+    await allUp(lock);
+    const warm = freshKey();
+    await lock.tryAcquire(warm, "warm", LEASE_MS);
+    await lock.release(warm, "warm");
+    const late = bed.servers[2]!;
+    await until("all asked", async () => (await bed.values(warm)).every((v) => v === null));
+    await late.command("SCRIPT", "FLUSH");
+    await late.command("SCRIPT", "LOAD", scripts.release.source);
+    late.pause();
+    const [key, value] = [freshKey(), freshValue()];
+    expect((await lock.tryAcquire(key, value, LEASE_MS)).outcome).toBe("acquired");
+    expect((await lock.release(key, value)).outcome).toBe("released");
+    late.resume();
+    // Behind what was sent anew, on the same connection.
+    const next = freshKey();
+    await lock.tryAcquire(next, "next", LEASE_MS);
+    await until("the late one has the next", async () => (await bed.values(next))[2] === "next");
+    expect(await bed.values(key)).toEqual([null, null, null]);
   });
 });
 

@@ -109,11 +109,11 @@ describe("acquire", () => {
     const lock = await bed.lock(FAST);
     const key = freshKey();
     const first = await lock.acquire(key, { value: "the-holder" });
-    const error = await refusal(lock.acquire(key, { waitMs: 100, retryIntervalMs: 20 }));
+    const error = await refusal(lock.acquire(key, { waitMs: 1_000, retryIntervalMs: 20 }));
     expect(error).toMatchObject({ reason: "held", key, holder: { value: "the-holder" } });
     expect(error.perNode).toHaveLength(5);
     expect(error.tries).toBeGreaterThan(1);
-    expect(error.waitedMs).toBeGreaterThanOrEqual(99);
+    expect(error.waitedMs).toBeGreaterThanOrEqual(999);
     expect((await refusal(lock.acquire(key))).tries).toBe(1);
     expect(await lock.tryLock(key)).toBeNull();
     await first.release();
@@ -361,13 +361,35 @@ describe("multi", () => {
     await everywhere(a, null);
   });
 
-  it("of nothing is refused", async () => {
+  it.each([Number.NaN, 0, -1])("a longest hold of %s ms is refused", async (maxHoldMs) => {
     const lock = await bed.lock(FAST);
+    await expect(lock.acquire(freshKey(), { maxHoldMs })).rejects.toThrow(/maxHoldMs: /);
+  });
+
+  it("of nothing is refused, and so is one token for several keys", async () => {
+    const lock = await bed.lock(FAST);
+    const fencing = lock.counter();
+    await expect(lock.multi([freshKey(), freshKey()], { fencing })).rejects.toThrow(/fencing: /);
     await expect(lock.multi([])).rejects.toThrow(/keys: is empty/);
   });
 });
 
 describe("fencing tokens", () => {
+  it("a source that hangs gives the lock back, when its lease is over or when nobody waits any more", async () => {
+    const lock = await bed.lock(FAST);
+    const fencing = { next: () => new Promise<bigint>(() => undefined) };
+    const [key, other] = [freshKey(), freshKey()];
+    const leased = lock.acquire(key, { fencing, leaseMs: 1_000, watchdog: true });
+    await expect(leased).rejects.toThrow(/fencing: .* within the lease, 1000 ms/);
+    await everywhere(key, null);
+    const leaving = new AbortController();
+    const left = lock.acquire(other, { fencing, signal: leaving.signal });
+    await until("it is taken", async () => (await bed.values(other)).every((v) => v !== null));
+    leaving.abort();
+    expect(await refusal(left)).toMatchObject({ reason: "aborted" });
+    await everywhere(other, null);
+  });
+
   it("from the nodes' counter only increase, with nodes lost in between", async () => {
     const lock = await bed.lock(FAST);
     const key = freshKey();

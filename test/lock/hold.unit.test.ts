@@ -110,3 +110,50 @@ describe("several keys under one handle", () => {
     expect(handle.signal.reason).toMatchObject({ reason: "deadline", keys: ["a", "b", "c"] });
   });
 });
+
+describe("a hold that is not renewed", () => {
+  const NO_QUORUM = { outcome: "noQuorum", reason: "nodes", perNode: [] } as const;
+  const made = (leaseMs: number, watchdog: boolean) => {
+    const asked: number[] = [];
+    const released: number[] = [];
+    const port = {
+      extendMany: async (entries: readonly { leaseMs: number }[]) => {
+        asked.push(...entries.map((entry) => entry.leaseMs));
+        return entries.map(() => NO_QUORUM);
+      },
+      release: async (_key: string, _value: string, ms: number) => {
+        released.push(ms);
+        return { outcome: "unknown" as const, perNode: [] };
+      },
+    };
+    const first = grantFrom({ key: "k", value: "v", leaseMs }, stampOf(systemClock), systemClock)!;
+    const hold = createHold({
+      port,
+      clock: systemClock,
+      alarms: createAlarms(),
+      observer: {},
+      grants: [first],
+      watchdog,
+      maxHoldMs: Infinity,
+    });
+    return { handle: createHandle(hold, undefined), asked, released };
+  };
+
+  it("for longer by hand is renewed by the watchdog as before, and owed for as long as was asked for", async () => {
+    const { handle, asked, released } = made(3_000, true);
+    await handle.extend(60_000);
+    expect(asked).toEqual([60_000]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(asked.slice(1)).toEqual(expect.arrayContaining([3_000]));
+    await handle.release();
+    expect(released).toEqual([60_000]);
+  });
+
+  it("is lost for whoever looks at the signal after its deadline, before any timer", () => {
+    const { handle } = made(3_000, false);
+    expect(handle.signal.aborted).toBe(false);
+    // The event loop was kept busy: the clock has gone on, no timer has rung.
+    vi.setSystemTime(Date.now() + 3_000);
+    expect(handle.signal.reason).toMatchObject({ reason: "deadline" });
+  });
+});

@@ -135,7 +135,7 @@ describe.concurrent.each(KINDS)("for all 32 subsets of nodes that are $name", ({
     await using way = await openWay();
     for (const nodes of SUBSETS) {
       const [key, value] = [freshKey(), freshValue()];
-      await everyone((s) => s.command("SET", key, value, "PX", 5_000));
+      await everyone((s) => s.command("SET", key, value, "PX", 60_000));
       await harm(nodes, key, way);
       const { outcome } = await way.lock.extend(key, value, LEASE_MS);
       await mend(nodes, way);

@@ -59,6 +59,8 @@ export function createHold(options: HoldOptions): Hold {
   const value = first?.value ?? "";
   const keys = options.grants.map(({ key }) => key);
   let leaseMs = first?.leaseMs ?? 0;
+  // Of all that was asked for, also where no majority answered: so long a key may be left on a node.
+  let longestMs = leaseMs;
   let grants = options.grants;
   let state: "held" | LockLostReason = "held";
   let lastVerdicts: readonly NodeVerdict[] = [];
@@ -86,7 +88,7 @@ export function createHold(options: HoldOptions): Hold {
     end(how);
     aborter?.abort(new LockLostError(how, keys, lastVerdicts));
     // What a hung node may still have of it would only be in the way of the next holder.
-    for (const key of keys) void port.release(key, value, leaseMs);
+    for (const key of keys) void port.release(key, value, longestMs);
   }
 
   /** The deadline tells about the loss, not the failure of a call (R5). */
@@ -118,6 +120,7 @@ export function createHold(options: HoldOptions): Hold {
   /** @returns whether all keys were renewed */
   async function renewOnce(ms: number): Promise<boolean> {
     renewing = true;
+    longestMs = Math.max(longestMs, ms);
     const results = await port.extendMany(entries(ms));
     renewing = false;
     // Released or past the deadline while the answers were under way: too late, whatever they say.
@@ -148,9 +151,9 @@ export function createHold(options: HoldOptions): Hold {
   async function releaseKeys(): Promise<ReleaseResult["outcome"][]> {
     const [only] = keys;
     if (only !== undefined && keys.length === 1) {
-      return [(await port.release(only, value, leaseMs)).outcome];
+      return [(await port.release(only, value, longestMs)).outcome];
     }
-    const results = await Promise.all(keys.map((key) => port.release(key, value, leaseMs)));
+    const results = await Promise.all(keys.map((key) => port.release(key, value, longestMs)));
     return results.map(({ outcome }) => outcome);
   }
 
@@ -168,6 +171,8 @@ export function createHold(options: HoldOptions): Hold {
     keys,
     value,
     signal() {
+      // Whoever looks at it after a long turn of the event loop is told before the alarm can.
+      if (state === "held" && remainingMs() <= 0) lose("deadline");
       if (aborter === undefined) {
         aborter = new AbortController();
         const lost = state !== "held" && state !== "released";
@@ -180,11 +185,12 @@ export function createHold(options: HoldOptions): Hold {
     assertHeld,
     async renew(ms) {
       assertHeld();
-      leaseMs = ms;
-      await renewOnce(ms);
+      const renewed = await renewOnce(ms);
       assertHeld();
       alarms.cancel(alarm);
-      renewAt = heldMs() + ms / 3;
+      // Not renewed: the old lease still runs, and is soon over.
+      if (renewed) leaseMs = ms;
+      renewAt = heldMs() + leaseMs * (renewed ? 1 / 3 : RETRY_SHARE);
       watch();
     },
     release() {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../clock.ts";
 import { LockConfigError, NotAcquiredError, type NotAcquiredReason } from "../errors.ts";
-import { checkEntry, checkWait } from "../options.ts";
+import { checkEntry, checkHold, checkWait } from "../options.ts";
 import { quorumOf } from "../quorum.ts";
 import type { AcquireResult, LockObserver, NodeVerdict } from "../types.ts";
 import type { Grant } from "../validity.ts";
@@ -26,7 +26,7 @@ export interface AcquireOptions {
   readonly value?: string;
   /** Ends the waiting; has no effect on a lock that is held. */
   readonly signal?: AbortSignal;
-  /** Gives the token of the handle, once the lock is held. */
+  /** Gives the token of the handle, once the lock is held; for one key, within the lease. */
   readonly fencing?: FencingSource;
 }
 
@@ -100,9 +100,10 @@ export function createLocker(
     const leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
     const waitMs = checkWait("waitMs", options.waitMs ?? 0);
     const retryMs = checkWait("retryIntervalMs", options.retryIntervalMs ?? DEFAULT_RETRY_MS);
-    const maxHoldMs = options.maxHoldMs ?? Infinity;
+    const maxHoldMs = options.maxHoldMs === undefined ? Infinity : checkHold(options.maxHoldMs);
     for (const key of keys) checkEntry(key, options.value ?? "random", leaseMs);
     if (keys.length === 0) throw new LockConfigError("BadKey", "keys", "is empty");
+    if (keys.length > 1 && options.fencing !== undefined) throw new LockConfigError(...ONE_TOKEN);
     const { signal } = options;
     const began = clock.monotonic();
     let tries = 0;
@@ -149,7 +150,10 @@ export function createLocker(
         });
         try {
           if (options.fencing === undefined) return createHandle(hold, undefined);
-          const token = await options.fencing.next(keys[0] ?? "");
+          const limit = AbortSignal.timeout(leaseMs);
+          const end = signal === undefined ? limit : AbortSignal.any([signal, limit]);
+          const token = await unlessAborted(options.fencing.next(keys[0] ?? ""), end);
+          if (token === "aborted") throw limit.aborted ? noToken(leaseMs) : giveUp("aborted");
           // The source may have taken longer than the lease.
           hold.assertHeld();
           return createHandle(hold, token);
@@ -194,6 +198,16 @@ export function createLocker(
     },
   };
 }
+
+/** A token grows per key; one for several keys would be too small, or too large, for some of them. */
+const ONE_TOKEN = [
+  "BadOption",
+  "fencing",
+  "gives a token for one key, and several are locked; ask it for each key under the lock",
+] as const;
+
+const noToken = (leaseMs: number): Error =>
+  new Error(`fencing: the source gave no token within the lease, ${leaseMs} ms`);
 
 function isGranted(got: readonly Grant[] | Failure): got is readonly Grant[] {
   return Array.isArray(got);

@@ -162,12 +162,33 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     const failure = explain(error);
     hear(false);
     if (error.message.startsWith("NOSCRIPT") && call.script !== null) {
-      // SCRIPT FLUSH by somebody. Answers keep their order, so do these second sendings.
-      send(call, "eval");
+      // SCRIPT FLUSH by somebody.
+      again(call, unavailable(failure));
       return;
     }
     settleAll(call, unavailable(failure));
     if (endsConnection(failure.reason)) close(failure);
+  }
+
+  /**
+   * Sends it a second time, but for what was overtaken: a release behind it, whose script the server still knew, has found
+   * nothing, and nobody would delete what is set now; and a release must not delete what was set behind it.
+   */
+  function again(call: Call, dropped: NodeVerdict): void {
+    const isRelease = call.script === "release";
+    const opposite = inflight.filter(
+      ({ script }) => script !== null && (isRelease ? isVote(script) : script === "release"),
+    );
+    const overtaken = new Set(
+      opposite.flatMap(({ ops }) => ops.map(({ request }) => request.pair)),
+    );
+    const ops = call.ops.filter(({ request }) => !overtaken.has(request.pair));
+    for (const op of call.ops) {
+      if (ops.includes(op)) continue;
+      if (call.settled) op.late?.(dropped);
+      else op.settle(dropped);
+    }
+    if (ops.length > 0) send({ ...call, ops }, "eval");
   }
 
   function hear(nothing: boolean): void {

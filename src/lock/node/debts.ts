@@ -30,8 +30,8 @@ interface Debt {
 
 /** A hung server that resumes reads all its sockets within moments; later rounds are for what a network held back. */
 const ROUNDS_MS = [250, 1_000, 4_000, 15_000, 60_000] as const;
-/** Beyond twice this the oldest are left to their TTL. */
-const GENERATION = 5_000;
+/** So many of the newest are kept, and up to twice as many; the others are left to their TTL. */
+const GENERATION = 10_000;
 
 interface Store {
   get(pair: string): Debt | undefined;
@@ -54,7 +54,9 @@ function createStore(): Store {
     get: (pair) => young.get(pair) ?? old.get(pair),
     add(debt) {
       if (young.size >= GENERATION) {
-        old = young;
+        // A set that may land when nothing of it is remembered would stay for a whole lease.
+        const orphans = [...old].filter(([, { orphan }]) => orphan).slice(-GENERATION);
+        old = new Map([...orphans, ...young]);
         young = new Map();
       }
       young.set(debt.release.pair, debt);

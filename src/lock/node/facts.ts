@@ -43,7 +43,7 @@ export function concernOf({ clockOffsetMs = 0 }: NodeFacts): NodeFailure | null 
   const where = clockOffsetMs > 0 ? "ahead of" : "behind";
   return {
     reason: "CLOCK",
-    message: `its wall clock is over a second ${where} ours, and locks on it end early when it is set right by a step: keep both by NTP`,
+    message: `its wall clock is over a second ${where} ours, and a step that sets one of them right ends locks early or late: keep both by NTP`,
   };
 }
 
@@ -89,7 +89,8 @@ export function quarantineOf(
   if (trusted) return 0;
   // First sight of a promoted replica: it may have been promoted a moment ago.
   if (facts.promoted) return maxLeaseMs;
-  return Math.max(0, maxLeaseMs - facts.uptimeSeconds * 1000);
+  // Redis counts in whole seconds on both sides: it may be up for almost a second less than it says.
+  return Math.max(0, maxLeaseMs - Math.max(0, facts.uptimeSeconds - 1) * 1000);
 }
 
 /** Why a node's votes could not be relied on (R8); null: safe. */

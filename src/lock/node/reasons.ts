@@ -27,7 +27,7 @@ const LONGEST = 200;
 /** Cuts to one bounded line and hides the secrets (an "unknown command" answer echoes its arguments). */
 export function safeMessage(text: string, secrets: readonly string[]): string {
   let line = text.replaceAll(/\s+/g, " ").trim();
-  for (const secret of secrets) line = line.replaceAll(secret, "***");
+  for (const secret of secrets) if (secret !== "") line = line.replaceAll(secret, "***");
   return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line;
 }
 

@@ -46,8 +46,8 @@ async function ask(
 
 /**
  * Asks all sentinels and believes the highest configuration epoch among a majority of them, so that one that was cut
- * off during a failover cannot send us to the old master.
- * @throws NodeError NOMASTER when they do not know the name, SENTINEL when too few answer
+ * off during a failover cannot send us to the old master; among those that answer, when a majority does not.
+ * @throws NodeError NOMASTER when they do not know the name, SENTINEL when none answers
  */
 export async function locateMaster(
   target: SentinelTarget,
