@@ -108,7 +108,9 @@ describe.concurrent("nodes are lost", () => {
       const values = await Promise.all(redis.map(({ command }) => command("GET", lockKey)));
       return values.filter((value) => value === lockValue).length >= 2;
     });
-    expect(await replica.metrics()).toMatch(/lock_renewals_total\{outcome="regained"\} 1/);
+    await until("it is counted", 90_000, async () =>
+      /lock_renewals_total\{outcome="regained"\} 1/.test(await replica.metrics()),
+    );
     expect(await lab.violationsAtEnd()).toEqual([]);
     await stopAll(redis);
   });

@@ -241,7 +241,13 @@ export async function openWitness(client: KubeClient, namespace: string): Promis
     created: (name, count, timeoutMs) =>
       witness.until(
         `${count} Jobs of ${name}`,
-        () => (jobsOf(name).length >= count ? jobsOf(name) : undefined),
+        () => {
+          const jobs = jobsOf(name);
+          // Two watches: the claim of the last one came before it, and may be seen after it.
+          const newest = jobs.at(-1)?.token ?? 0;
+          const claimed = (histories.get(name) ?? []).some(({ ledger }) => ledger.token >= newest);
+          return jobs.length >= count && (claimed || count === 0) ? jobs : undefined;
+        },
         timeoutMs,
       ),
     isSettled: (name) => unsettled(name) === undefined,

@@ -24,10 +24,25 @@ async function holdings(cluster: { name: string; dir: string }) {
     processes: processesOf(cluster.dir),
     folder: existsSync(cluster.dir),
     logLinks: readdirSync("/var/log/containers")
-      .map((name) => readlinkSync(`/var/log/containers/${name}`))
+      .map((name) => targetOf(`/var/log/containers/${name}`))
       .filter((target) => target.startsWith(`${cluster.dir}/`)),
   });
   return { before: look(), after: look };
+}
+
+/** Another cluster may take its own away between the look at the folder and the look at the link. */
+function targetOf(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return "";
+  }
+}
+
+/** The kernel takes links apart some time after their namespace was deleted. */
+async function nothingLeft(held: Awaited<ReturnType<typeof holdings>>): Promise<void> {
+  await until("its link is gone", 60_000, () => !held.after().link);
+  expect(held.after()).toEqual(NOTHING);
 }
 
 const NOTHING = {
@@ -133,7 +148,8 @@ describe("two nodes", () => {
     if (!node) throw new Error("no second node");
     const address = await cluster.kubectl(["get", "pod", "two", "-o", "jsonpath={.status.podIP}"]);
     const url = `http://${address}:8080/`;
-    expect(await fetchText(url)).toBe("two\n");
+    const answer = () => fetchText(url).catch(() => undefined);
+    expect(await until("answer of pod two", 60_000, answer)).toBe("two\n");
     await node.cutOff();
     const unknown = ["wait", "--for=condition=Ready=Unknown", `node/${node.name}`, "--timeout=60s"];
     await cluster.kubectl(unknown);
@@ -141,7 +157,7 @@ describe("two nodes", () => {
     expect(await node.run("busybox", ["wget", "-q", "-O", "-", url])).toBe("two\n");
     await node.heal();
     await cluster.kubectl(["wait", "--for=condition=Ready", `node/${node.name}`, "--timeout=60s"]);
-    expect(await fetchText(url)).toBe("two\n");
+    expect(await until("answer of pod two again", 60_000, answer)).toBe("two\n");
   });
 
   test("a second cluster lives beside it; killing its owner gives back all that it held", async () => {
@@ -154,8 +170,8 @@ describe("two nodes", () => {
     expect(held.before.namespaces).toHaveLength(2);
     expect(held.before.mounts.length).toBeGreaterThan(3);
     signal(owner, "SIGKILL");
-    await until("removal of the cluster", 30_000, () => !existsSync(other.dir));
-    expect(held.after()).toEqual(NOTHING);
+    await until("removal of the cluster", 120_000, () => !existsSync(other.dir));
+    await nothingLeft(held);
     await cluster.kubectl(["get", "nodes"]);
   });
 
@@ -163,7 +179,7 @@ describe("two nodes", () => {
     const held = await holdings(cluster);
     const kubelets = cluster.nodes.map((node) => mustIdentify(node.kubelet.pid));
     await cluster.stop();
-    expect(held.after()).toEqual(NOTHING);
+    await nothingLeft(held);
     expect(kubelets.filter(isAlive)).toEqual([]);
   });
 });

@@ -51,7 +51,7 @@ beforeAll(async () => {
   await refuseJobs(client);
   redis = await startRedis();
   // All are there some time before the first tick, or one side might see it and the other not. No other tick comes near.
-  const first = Math.ceil((Date.now() + 30_000) / MINUTE);
+  const first = Math.ceil((Date.now() + 40_000) / MINUTE);
   ticks = [first, first + 1];
   schedule = `${ticks.map((tick) => tick % 60).join()} * * * *`;
   // A few at a time: each request has only so long to be answered.
@@ -74,7 +74,7 @@ beforeAll(async () => {
   await begun(2);
   await act("late");
   // Each side is given the time that it needs to come to its end. What has not come to it is shown by its test.
-  await until("all have come to the same end", 30_000, async () => {
+  await until("all have come to the same end", 90_000, async () => {
     await look();
     return CASES.every(isAsWanted);
   }).catch(() => undefined);

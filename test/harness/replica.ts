@@ -150,7 +150,7 @@ export async function startReplica(o: ReplicaOptions): Promise<Replica> {
         void exited.then(() => fail("ended before"));
       });
     },
-    async ready(timeoutMs = 20_000) {
+    async ready(timeoutMs = 90_000) {
       const until = performance.now() + timeoutMs;
       for (;;) {
         const text = await replica.readyz().catch((error: unknown) => String(error));

@@ -33,7 +33,7 @@ const held = (run: SeenRun) => heldIn(scene, run);
 
 describe.concurrent("the lock of a run", () => {
   it("ends with its pod", async () => {
-    const run = await scene.begin("plain", { script: "sleep 3" });
+    const run = await scene.begin("plain", { script: "sleep 15" });
     await scene.running("plain");
     await held(run);
     await scene.over("plain");
@@ -88,7 +88,7 @@ describe.concurrent("the lock of a run", () => {
   });
 
   it("outlives the deletion of its Job with its pods orphaned", async () => {
-    const run = await scene.begin("orphaned", { script: "sleep 12" });
+    const run = await scene.begin("orphaned", { script: "sleep 25" });
     await scene.running("orphaned");
     await kubectl("delete", "job", run.run.jobName, "--cascade=orphan");
     await held(run);
@@ -97,7 +97,7 @@ describe.concurrent("the lock of a run", () => {
   });
 
   it("goes on when its pod is force-deleted and the Job makes another, and ends with that", async () => {
-    const script = "sleep 8";
+    const script = "sleep 20";
     const run = await scene.begin("forced", { script, job: { backoffLimit: 3 } });
     const first = await scene.running("forced");
     await kubectl("delete", "pod", first.object.metadata.name, "--force", "--grace-period=0");
@@ -111,7 +111,7 @@ describe.concurrent("the lock of a run", () => {
     const run = await scene.begin("evicted", {
       // Longer than its grace period: evicted before the trap is set, the first process of a pod does not hear TERM at all.
       script:
-        "trap 'sleep 3; exit 1' TERM; i=0; while test $i -lt 15; do sleep 1; i=$((i+1)); done",
+        "trap 'sleep 3; exit 1' TERM; i=0; while test $i -lt 25; do sleep 1; i=$((i+1)); done",
       job: { backoffLimit: 3, podReplacementPolicy: "Failed" },
       pod: { terminationGracePeriodSeconds: 10 },
     });

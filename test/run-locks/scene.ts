@@ -202,8 +202,13 @@ export async function held(scene: Scene, { run, overAt }: SeenRun): Promise<void
 export async function violations(scene: Scene, name: string): Promise<string[]> {
   const wrong: string[] = [];
   for (const { run, overAt } of scene.runs(name)) {
+    const own = () => scene.pods(name).filter(({ job }) => job === run.jobName);
+    // Two watches: that of the pods may be behind that of the ledgers. Which came first is told by what they carry.
+    await until(`the pods of ${run.jobName} are seen gone`, PATIENCE_MS, () =>
+      Promise.resolve(own().every((pod) => pod.goneAt !== undefined)),
+    ).catch(() => undefined);
     if (overAt === undefined) wrong.push(`${run.jobName} is not over`);
-    for (const pod of scene.pods(name).filter(({ job }) => job === run.jobName)) {
+    for (const pod of own()) {
       if (pod.goneAt === undefined) wrong.push(`${pod.object.metadata.name} is not gone`);
       else if (overAt !== undefined && overAt < pod.goneAt) {
         wrong.push(`${run.jobName} was over before ${pod.object.metadata.name} was gone`);
