@@ -59,7 +59,7 @@ export default defineConfig({
           name: "nodes",
           include: ["test/{cluster,e2e,run-locks}/**/*.test.ts"],
           exclude: ["**/*.unit.test.ts"],
-          testTimeout: 300_000,
+          testTimeout: 600_000,
           hookTimeout: 600_000,
           // Each file has a cluster of its own.
           maxWorkers: 2,

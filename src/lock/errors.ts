@@ -14,17 +14,26 @@ export type LockConfigCode =
 
 /**
  * A wrong configuration or a wrong argument: thrown at once, before anything is sent. The message names the field,
- * the value (never a password) and the way out. `BadNode`, by `check()` only: a node was asked, and is not what it must be.
+ * the value (never a password) and the way out. Two are told by the nodes: `BadNode`, by `check()` only, when one is not what
+ * it must be; `BadKey` also when a majority bears another kind of value under the key.
  */
 export class LockConfigError extends Error {
   readonly code: LockConfigCode;
   readonly field: string;
+  /** What each node said, where nodes were asked. */
+  readonly perNode: readonly NodeVerdict[];
 
-  constructor(code: LockConfigCode, field: string, message: string) {
+  constructor(
+    code: LockConfigCode,
+    field: string,
+    message: string,
+    perNode: readonly NodeVerdict[] = [],
+  ) {
     super(`${field}: ${message}`);
     this.name = "LockConfigError";
     this.code = code;
     this.field = field;
+    this.perNode = perNode;
   }
 }
 

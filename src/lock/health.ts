@@ -1,7 +1,7 @@
 import type { LockNode } from "./node/node.ts";
 import { quorumOf } from "./quorum.ts";
 import { LockConfigError } from "./errors.ts";
-import type { LockHealth } from "./types.ts";
+import type { LockHealth, NodeHealth, NodeVerdict } from "./types.ts";
 
 export function healthOf(nodes: readonly LockNode[]): LockHealth {
   const all = nodes.map((node) => node.health());
@@ -39,5 +39,12 @@ export function refuseMisconfigured(health: LockHealth): void {
   const [first, ...others] = wrong;
   if (first === undefined) return;
   const more = others.map(({ field, text }) => `; ${field}: ${text}`).join("");
-  throw new LockConfigError("BadNode", first.field, first.text + more);
+  const perNode = health.nodes.map(verdictOf);
+  throw new LockConfigError("BadNode", first.field, first.text + more, perNode);
+}
+
+/** A node's health in the words of a verdict. */
+function verdictOf({ node, state, reason = "", message = "" }: NodeHealth): NodeVerdict {
+  if (state === "up") return { node, outcome: "yes" };
+  return { node, outcome: state === "unsafe" ? "unsafe" : "unavailable", reason, message };
 }

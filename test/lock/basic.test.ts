@@ -89,6 +89,9 @@ describe("acquire", () => {
     expect(result.perNode.find(({ outcome }) => outcome === "unavailable")).toMatchObject({
       reason: "WRONGTYPE",
     });
+    // Waiting would not help.
+    const error = await lock.acquire(key, { waitMs: 3_600_000 }).catch((e: unknown) => e);
+    expect(error).toMatchObject({ name: "LockConfigError", code: "BadKey", field: "key" });
   });
 
   it("joins the calls of one turn, 128 in a command, without mixing up their answers", async () => {

@@ -38,6 +38,8 @@ describe("check", () => {
       expect(error).toMatchObject({ code: "BadNode", field: "nodes[2]" });
       expect(error.message).toContain(`127.0.0.1:${server.port}`);
       expect(error.message).toMatch(text);
+      const bad = expect.stringMatching(/^(unsafe|unavailable)$/);
+      expect(error.perNode.map(({ outcome }) => outcome)).toEqual(["yes", "yes", bad]);
       expect(error.message).not.toMatch(/wrong@|:pw|right/);
     } finally {
       await server.stop();

@@ -5,7 +5,7 @@ import { until } from "../redis/facts.ts";
 import { allUp, freshKey, redisBed } from "./fixture.ts";
 
 const bed = redisBed(5);
-const LEASE_MS = 3_000;
+const LEASE_MS = 6_000;
 const OPTIONS = {
   nodeTimeoutMs: 2_000,
   heartbeatMs: 100,

@@ -36,6 +36,36 @@ describe("TLS", () => {
     }
   });
 
+  it.each([
+    ["trusted", true, "up", /^$/],
+    ["not trusted", false, "down", /SENTINEL/],
+  ])("to a sentinel and by it to a master: %s", async (_, trusted, state, reason) => {
+    const certificate = makeCertificate("127.0.0.1", 2);
+    const [masterPort, sentinelPort] = [await freePort(), await freePort()];
+    const master = await startRedis({ args: certificate.serverArgs(masterPort) });
+    const configFile = join(master.dir, "sentinel.conf");
+    writeFileSync(configFile, `sentinel monitor safe 127.0.0.1 ${masterPort} 1\n`);
+    const args = [...certificate.serverArgs(sentinelPort), "--tls-replication", "yes"];
+    const sentinel = await startRedis({ program: "sentinel", configFile, args });
+    try {
+      const ca = trusted ? { ca: certificate.ca } : {};
+      const node = {
+        sentinels: [`rediss://127.0.0.1:${sentinelPort}`],
+        masterName: "safe",
+        tls: { ca: certificate.ca },
+        sentinelTls: ca,
+      };
+      const lock = await bed.lock({ ...FAST, nodes: [node, ...others()] });
+      const seen = lock.health().nodes[0];
+      expect(seen).toMatchObject({ state });
+      expect(seen?.reason ?? "").toMatch(reason);
+      expect((await lock.tryAcquire(freshKey(), freshValue(), LEASE_MS)).outcome).toBe("acquired");
+    } finally {
+      await Promise.all([sentinel.stop(), master.stop()]);
+      certificate.remove();
+    }
+  });
+
   it("spoken to a server that does not is named", async () => {
     const [plain, other] = others();
     const lock = await bed.lock({

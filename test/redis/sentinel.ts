@@ -28,7 +28,7 @@ export interface SentinelGroupOptions {
 
 export async function startSentinelGroup(
   masterName: string,
-  { replicas = 2, downAfterMs = 2_000 }: SentinelGroupOptions = {},
+  { replicas = 2, downAfterMs = 500 }: SentinelGroupOptions = {},
 ): Promise<SentinelGroup> {
   const dir = mkdtempSync(join(tmpdir(), "lockedcron-sentinel-"));
   const first = await startRedis();

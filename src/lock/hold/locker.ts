@@ -163,6 +163,7 @@ export function createLocker(
         }
       }
       failure = got;
+      refuseOtherType(failure);
       const left = waitMs - (clock.monotonic() - began);
       if (left <= 0) throw giveUp(reasonOf(failure.result));
       const pause = Math.min(left, retryMs * (0.5 + random()));
@@ -208,6 +209,14 @@ const ONE_TOKEN = [
 
 const noToken = (leaseMs: number): Error =>
   new Error(`fencing: the source gave no token within the lease, ${leaseMs} ms`);
+
+/** @throws LockConfigError when so many nodes bear something else under the key that waiting cannot help */
+function refuseOtherType({ key, result: { perNode } }: Failure): void {
+  const wrong = perNode.filter((verdict) => "reason" in verdict && verdict.reason === "WRONGTYPE");
+  if (perNode.length - wrong.length >= quorumOf(perNode.length)) return;
+  const text = `"${key}" is no lock but another kind of value on ${wrong.length} nodes: give locks a prefix of their own`;
+  throw new LockConfigError("BadKey", "key", text, perNode);
+}
 
 function isGranted(got: readonly Grant[] | Failure): got is readonly Grant[] {
   return Array.isArray(got);

@@ -258,7 +258,7 @@ async function watchTtls(
   }
 }
 
-/** Values of failed attempts that do not go away by themselves within a second. */
+/** Values of failed attempts that do not go away by themselves within seconds. */
 async function leftOver(
   servers: readonly RedisServer[],
   key: string,
@@ -268,7 +268,7 @@ async function leftOver(
     const values = await Promise.all(servers.map((server) => server.command("GET", key)));
     return values.filter((v): v is string => typeof v === "string" && failed.has(v));
   };
-  const deadline = performance.now() + 1_500;
+  const deadline = performance.now() + 5_000;
   for (;;) {
     const left = await look();
     if (left.length === 0 || performance.now() > deadline) return left;
