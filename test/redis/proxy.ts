@@ -24,6 +24,8 @@ export interface FaultProxy {
   readonly connections: number;
   /** Resolves when the server's next bytes have been swallowed by `dropReplies`. */
   replyDropped(): Promise<void>;
+  /** Resolves when the next bytes of a client have come in. */
+  requestArrived(): Promise<void>;
   /** Resets all open connections. */
   cut(): void;
   close(): Promise<void>;
@@ -43,13 +45,31 @@ export async function startProxy(
   };
   const pairs = new Set<readonly [Socket, Socket]>();
   const droppedWaiters = new Set<() => void>();
+  const requestWaiters = new Set<() => void>();
 
-  function forward(to: Socket, chunk: Buffer | string): void {
-    const write = () => {
-      if (to.writable) to.write(chunk);
+  /** One direction of a connection. TCP keeps its order, also when the delay ends while something is on its way. */
+  function openLane(to: Socket) {
+    const onTheWay: { chunk: Buffer | string; due: number }[] = [];
+    let timer: NodeJS.Timeout | undefined;
+    const deliver = (): void => {
+      timer = undefined;
+      const now = performance.now();
+      while (onTheWay[0] !== undefined && onTheWay[0].due <= now) {
+        const { chunk } = onTheWay.shift()!;
+        if (to.writable) to.write(chunk);
+      }
+      if (onTheWay[0] !== undefined) timer = setTimeout(deliver, onTheWay[0].due - now);
     };
-    if (faults.delayMs > 0) setTimeout(write, faults.delayMs);
-    else write();
+    return {
+      forward(chunk: Buffer | string): void {
+        onTheWay.push({ chunk, due: performance.now() + faults.delayMs });
+        if (timer === undefined) deliver();
+      },
+      close(): void {
+        clearTimeout(timer);
+        onTheWay.length = 0;
+      },
+    };
   }
 
   const server = createServer((client) => {
@@ -61,8 +81,11 @@ export async function startProxy(
     client.setNoDelay(true);
     const pair = [client, upstream] as const;
     pairs.add(pair);
+    const [there, back] = [openLane(upstream), openLane(client)];
     client.on("data", (chunk: Buffer) => {
-      if (!faults.dropRequests) forward(upstream, chunk);
+      if (!faults.dropRequests) there.forward(chunk);
+      for (const wake of requestWaiters) wake();
+      requestWaiters.clear();
     });
     upstream.on("data", (chunk: Buffer) => {
       if (faults.dropReplies) {
@@ -70,11 +93,13 @@ export async function startProxy(
         droppedWaiters.clear();
         return;
       }
-      forward(client, faults.garbage ?? chunk);
+      back.forward(faults.garbage ?? chunk);
       faults.garbage = null;
     });
     const end = () => {
       pairs.delete(pair);
+      there.close();
+      back.close();
       client.destroy();
       upstream.destroy();
     };
@@ -94,6 +119,10 @@ export async function startProxy(
     get connections() {
       return pairs.size;
     },
+    requestArrived: () =>
+      new Promise((resolve) => {
+        requestWaiters.add(resolve);
+      }),
     replyDropped: () =>
       new Promise((resolve) => {
         droppedWaiters.add(resolve);
