@@ -27,14 +27,37 @@ const FAULTS: readonly Fault[] = [
   { name: "one stopped", begin: (node) => node.pause(), end: (node) => node.resume() },
 ];
 
+const CELLS = FAULTS.flatMap((fault) => [1, 32].map((clients) => [fault, clients] as const));
+
 async function p50(worker: Worker, clients: number, ms: number): Promise<number> {
   const slice = await worker.slice(clients, ms);
   if (slice === null || slice.samples.length === 0) throw new Error(`${worker.name} hangs`);
   return quantile(slice.samples, 0.5);
 }
 
+/** Medians over the pairs. */
+async function compare(worker: Worker, fault: Fault, clients: number, node: RedisServer) {
+  await p50(worker, clients, SETTLE_MS);
+  const pairs: { healthy: number; faulty: number }[] = [];
+  for (let i = 0; i < PAIRS; i += 1) {
+    const healthy = await p50(worker, clients, SLICE_MS);
+    await fault.begin(node);
+    await p50(worker, clients, SETTLE_MS);
+    const faulty = await p50(worker, clients, SLICE_MS);
+    pairs.push({ healthy, faulty });
+    await fault.end(node);
+    await p50(worker, clients, SETTLE_MS);
+  }
+  const middle = (values: number[]): number => Math.round(quantile(values, 0.5) * 1_000) / 1_000;
+  return {
+    healthy_p50_ms: middle(pairs.map((pair) => pair.healthy)),
+    faulty_p50_ms: middle(pairs.map((pair) => pair.faulty)),
+    ratio: middle(pairs.map(({ healthy, faulty }) => faulty / healthy)),
+  };
+}
+
 const nodes = await startRedisNodes(5);
-const last = nodes[4]!;
+const ports = nodes.map(({ port }) => String(port));
 const rows: object[] = [];
 console.log(
   "library               fault        clients  healthy ms  with it ms  ratio (median of pairs)",
@@ -42,40 +65,17 @@ console.log(
 try {
   for (const library of OURS) {
     const script = [process.execPath, `${HERE}/worker.ts`, library];
-    const worker = await startWorker(library, [...script, ...nodes.map(({ port }) => `${port}`)]);
+    const worker = await startWorker(library, [...script, ...ports]);
     try {
-      for (const fault of FAULTS) {
-        for (const clients of [1, 32]) {
-          await p50(worker, clients, SETTLE_MS);
-          const pairs: { healthy: number; faulty: number }[] = [];
-          for (let i = 0; i < PAIRS; i += 1) {
-            const healthy = await p50(worker, clients, SLICE_MS);
-            await fault.begin(last);
-            await p50(worker, clients, SETTLE_MS);
-            const faulty = await p50(worker, clients, SLICE_MS);
-            pairs.push({ healthy, faulty });
-            await fault.end(last);
-            await p50(worker, clients, SETTLE_MS);
-          }
-          const middle = (values: number[]): number =>
-            Math.round(quantile(values, 0.5) * 1_000) / 1_000;
-          const row = {
-            library,
-            fault: fault.name,
-            clients,
-            healthy_p50_ms: middle(pairs.map((pair) => pair.healthy)),
-            faulty_p50_ms: middle(pairs.map((pair) => pair.faulty)),
-            ratio: middle(pairs.map(({ healthy, faulty }) => faulty / healthy)),
-          };
-          rows.push(row);
-          const { healthy_p50_ms, faulty_p50_ms, ratio } = row;
-          console.log(
-            library.padEnd(21),
-            fault.name.padEnd(12),
-            String(clients).padStart(7),
-            ...[healthy_p50_ms, faulty_p50_ms, ratio].map((n) => n.toFixed(3).padStart(11)),
-          );
-        }
+      for (const [fault, clients] of CELLS) {
+        const figures = await compare(worker, fault, clients, nodes[4]!);
+        rows.push({ library, fault: fault.name, clients, ...figures });
+        console.log(
+          library.padEnd(21),
+          fault.name.padEnd(12),
+          String(clients).padStart(7),
+          ...Object.values(figures).map((n) => n.toFixed(3).padStart(11)),
+        );
       }
     } finally {
       await worker.stop();

@@ -182,10 +182,10 @@ export function openConnection(ready: ReadyClient, options: ConnectionOptions): 
     const overtaken = new Set(
       opposite.flatMap(({ ops }) => ops.map(({ request }) => request.pair)),
     );
-    const ops = call.ops.filter(({ request }) => !overtaken.has(request.pair));
+    const ops: NodeOp[] = [];
     for (const op of call.ops) {
-      if (ops.includes(op)) continue;
-      if (call.settled) op.late?.(dropped);
+      if (!overtaken.has(op.request.pair)) ops.push(op);
+      else if (call.settled) op.late?.(dropped);
       else op.settle(dropped);
     }
     if (ops.length > 0) send({ ...call, ops }, "eval");

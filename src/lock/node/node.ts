@@ -159,8 +159,7 @@ export function createNode(config: NodeConfig, options: LockNodeOptions): LockNo
           return;
         }
         current.call(["time"], (time, rttMs) => {
-          const clockOffsetMs =
-            clockOffset(time, clock.now(), rttMs) ?? standing.health().facts?.clockOffsetMs;
+          const clockOffsetMs = clockOffset(time, clock.now(), rttMs) ?? known?.clockOffsetMs;
           standing.learn({ ...facts, ...(clockOffsetMs !== undefined && { clockOffsetMs }) });
         });
       } catch (error) {
